@@ -1,11 +1,11 @@
 #!/bin/sh
-# Who may include what, which names are defined once, and what lies at the top level (README,
-# "Architecture").
-# usage: architecture_test.sh SOURCE_ROOT. First it proves, on made-up trees, that each rule can fail.
+# Checks which files may include which, that names are defined once, and what lies at the top level
+# (README, "Architecture"). It first proves, on made-up trees, that each rule can fail.
+# usage: architecture_test.sh SOURCE_ROOT
 set -u
 here=$(realpath -- "$(dirname -- "$0")")
 
-# sources ROOT FOLDER...: the C++ and CUDA files below these folders (or they themselves), one a line.
+# sources ROOT FOLDER...: prints the C++ and CUDA files in these folders (or the files given), one per line.
 sources() {
   root=$1; shift
   for folder; do
@@ -14,37 +14,37 @@ sources() {
   done
 }
 
-# colours ROOT: no file has a colour, so that each has one owner: what draws is Python.
+# colours ROOT: no C++ file may contain a color. Drawing is done in Python, so each color has one owner.
 colours() {
   (cd "$1" && sources . core models parallel io experiments |
     xargs -r grep -nHE '#[0-9a-fA-F]{6}|\<rgb\(|#[0-9a-fA-F]{3}\>') |
     sed 's|$|: colours are for experiments/python/concertina/page.py|'
 }
 
-# refuse ROOT WHY PATTERN ALLOWED FOLDER...: no file of the folders whose path does not match ALLOWED has
-# a line that matches PATTERN. Both are extended regular expressions.
+# refuse ROOT WHY PATTERN ALLOWED FOLDER...: no file in the folders may have a line that matches
+# PATTERN, unless its path matches ALLOWED. Both are extended regular expressions.
 refuse() {
   root=$1; why=$2; pattern=$3; allowed=$4; shift 4
   sources "$root" "$@" | grep -Ev "^($allowed)" | (cd "$root" && xargs -r grep -nE "$pattern" /dev/null) |
     while read -r line; do echo "$line: $why"; done
 }
 
-# forbid ROOT WHY HEADERS ALLOWED FOLDER...: the same for lines that include what HEADERS matches.
+# forbid ROOT WHY HEADERS ALLOWED FOLDER...: like refuse, for lines that include a header matching HEADERS.
 forbid() {
   root=$1; why=$2; headers=$3; shift 3
   refuse "$root" "$why" "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]($headers)" "$@"
 }
 
-# spelled ROOT WHY NAMES ALLOWED FOLDER...: the same for strings that are one of NAMES, alone or after
-# a path.
+# spelled ROOT WHY NAMES ALLOWED FOLDER...: like refuse, for strings that are one of NAMES, alone or
+# after a path.
 spelled() {
   root=$1; why=$2; names=$3; shift 3
   refuse "$root" "$why" "^[^#]*\"([^\" ]*/)?($names)\"" "$@"
 }
 
-# defined_twice ROOT FOLDER...: types of one name that two files define in one namespace. Linked
-# together they are one type to the linker, whatever each file thinks (the one definition rule).
-# Anonymous namespaces are a file's own. As clang-format writes them: a namespace ends with a comment.
+# defined_twice ROOT FOLDER...: finds types with the same name that two files define in one
+# namespace. The linker would treat them as one type (the one definition rule). Anonymous namespaces
+# are private to a file. This relies on clang-format: a namespace ends with a comment.
 defined_twice() {
   root=$1; shift
   files=$(sources "$root" "$@" | sort)
@@ -72,7 +72,7 @@ defined_twice() {
     }' $files)
 }
 
-# rooms ROOT: what ROOT/tests/rooms.txt does not allow, and a circle of its rooms.
+# rooms ROOT: finds includes that ROOT/tests/rooms.txt does not allow, and cycles between its rooms.
 rooms() {
   [ -f "$1/tests/rooms.txt" ] || { echo 'tests/rooms.txt: the table of rooms is missing'; return; }
   (cd "$1" && awk -f "$here/rooms.awk" tests/rooms.txt \
@@ -82,7 +82,7 @@ rooms() {
     sed 's/^tsort: *//; s/^-:/tests\/rooms.txt:/'
 }
 
-# file_circles ROOT: files that include each other, however many lie between.
+# file_circles ROOT: finds files that include each other, directly or through other files.
 file_circles() {
   (cd "$1" && sources . core models parallel io experiments |
     xargs -r grep -HoE '^[ 	]*#[ 	]*include "[^"]+"') |
@@ -90,13 +90,13 @@ file_circles() {
     sed 's/^tsort: *//; s/^-:/includes:/'
 }
 
-# waits ROOT: calls that may wait for ever without a reason in ROOT/tests/waits.txt.
+# waits ROOT: finds calls that may wait forever without a reason in ROOT/tests/waits.txt.
 waits() {
   (cd "$1" && for table in tests/waits.txt; do [ ! -f $table ] || echo $table; done &&
     sources . core models parallel io experiments) | (cd "$1" && xargs -r awk -f "$here/waits.awk")
 }
 
-# violations ROOT: one line each.
+# violations ROOT: prints one line per violation.
 violations() {
   all='core models parallel io experiments tests'
   none='NOTHING'
@@ -107,20 +107,20 @@ violations() {
     'cuda[a-zA-Z_]*\.h|cuda/|cublas|cudnn|cutlass|nvml|nvtx|cooperative_groups' \
     'core/cuda/|tests/core/cuda_emulation/|parallel/comm/nccl_' $all
   forbid "$1" 'HDF5 headers only in io/' 'hdf5|H5[A-Z]' 'io/' $all
-  forbid "$1" 'headers of tars and images only in their files of io/images/' \
+  forbid "$1" 'headers of libarchive and image libraries only in their files of io/images/' \
     'archive(_entry)?\.h|png\.h|jpeglib\.h' 'io/images/(tar|image)_' $all
   forbid "$1" 'oneDNN headers only in core/cpu/' 'dnnl|oneapi/' 'core/cpu/' $all
-  forbid "$1" 'the command line (CLI11) is for experiments/commands/' 'CLI/' 'experiments/commands/' $all
-  forbid "$1" 'the program does not include tests' 'tests/' $none core models parallel io experiments
+  forbid "$1" 'CLI11 (the command line) only in experiments/commands/' 'CLI/' 'experiments/commands/' $all
+  forbid "$1" 'the program must not include tests' 'tests/' $none core models parallel io experiments
   forbid "$1" 'plans are pure: no threads, no clock' \
     'thread>|mutex>|chrono>|atomic>|future>|core/clock' $none \
     parallel/plan parallel/simulate parallel/generate parallel/schedules parallel/partitioners \
     parallel/exchanges parallel/policies parallel/predict parallel/repartition
   forbid "$1" 'predictions read no files' 'nlohmann/|toml|fstream>|filesystem>' $none parallel/predict
-  refuse "$1" 'what has no effect is said by the table of keys, of options or of a study' \
+  refuse "$1" 'options without effect are reported by the tables of keys and options, and by studies' \
     '^[^/]*".*has no effect' 'experiments/(config/config|commands/command|study/sampler)\.cc' \
     core models parallel io experiments
-  refuse "$1" 'the entry of a registry says which keys it reads' \
+  refuse "$1" 'only the entry of a registry names the keys that it reads' \
     '"(data\.(windows|mean|deviation|crop|flip|stride)|freeze\.(max|unfreeze|unfreeze_rise)|elastic\.(depth|replicas|schedule|least_gain))"' \
     'experiments/config/|io/(datasets|images|labelled)/|parallel/(policies|repartition)/' \
     core models parallel io experiments
@@ -134,11 +134,11 @@ violations() {
     'experiments/study/study_folder\.h' $program
   spelled "$1" 'the files of a checkpoint are named in io/checkpoint/checkpoint_format.h' \
     'manifest\.(json|sha256)' 'io/checkpoint/checkpoint_format\.h' $program
-  refuse "$1" 'files are read by io/file.h and io/log_lines.h, which never wait and state a limit; a stream is for /proc' \
+  refuse "$1" 'read files with io/file.h and io/log_lines.h, which never wait and have a limit; streams only for /proc' \
     'ifstream [a-z]+\(|fopen\(|std::fstream' \
     'core/process_state\.cc|experiments/(doctor/cluster_probe|launcher/child_process|machine/(machine|program))\.cc|io/file_lock\.cc' \
     $program
-  refuse "$1" 'text that others may have written is parsed by io/strict_json.h, up to a depth' '[jJ]son::parse\(' \
+  refuse "$1" 'parse text from untrusted files with io/strict_json.h, which limits its depth' '[jJ]son::parse\(' \
     'io/strict_json\.|experiments/(hugging_face/published_|machine/gather|run/checkpoint_writer)' $program
   rooms "$1"
   file_circles "$1"
@@ -147,15 +147,15 @@ violations() {
   for path in "$1"/*; do
     case ${path##*/} in
       meson.build|meson_options.txt|core|parallel|models|io|experiments|tests|README.md|LICENSE) ;;
-      build*|runs) ;;  # not part of the source: .gitignore has them
-      *) echo "${path##*/}: the top level has no place for it" ;;
+      build*|runs) ;;  # not part of the source: listed in .gitignore
+      *) echo "${path##*/}: not allowed at the top level" ;;
     esac
   done
 }
 
-# must_fail FILE TEXT [FILE TEXT]: a tree with these files breaks a rule. must_pass: it does not.
-# Its table of rooms is $table, or one with a line for each folder that allows nothing; its table of
-# waits is $waits, or there is none.
+# must_fail FILE TEXT [FILE TEXT]: a tree with these files breaks a rule. must_pass: it breaks none.
+# The table of rooms is $table or, if empty, one line per folder that allows nothing. The table of
+# waits is $waits; if empty, there is none.
 made_up() {
   mkdir -p "$scratch/tests"
   if [ -n "${table-}" ]; then
@@ -180,7 +180,7 @@ must_pass() {
   [ -z "$found" ] || { echo "self-test: '$2' in $1 should be allowed: $found"; bad=1; }
 }
 
-# in_namespace LINE [" NAME"]: the line inside `namespace concertina` or, inside that, another.
+# in_namespace LINE [" NAME"]: puts the line inside `namespace concertina` or one nested in it.
 in_namespace() {
   printf 'namespace concertina {\n%s\n%s\n};\n%s\n}  // namespace concertina\n' \
     "${2+namespace$2 {}" "$1" "${2+\}  // namespace$2}"

@@ -1,4 +1,4 @@
-// The counterpart of to_floats().
+// The inverse of to_floats().
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace concertina {
 
-/// Writes values into a view of fp32 or bf16 with as many elements, rounded.
+/// Writes values, rounded, into a view of fp32 or bf16 with the same number of elements.
 inline void assign(View to, const std::vector<float>& values) {
   CONCERTINA_CHECK(to.count == values.size(), "{} values, {} elements", values.size(), to.count);
   const auto copy = [&]<class T>(T* out) {

@@ -1,5 +1,5 @@
 // Memory for tests: aligned as backends expect, poisoned, and guarded against writes past its end.
-// Invariant: a Buffer that something wrote past ends the test when it dies.
+// Invariant: the test fails when a Buffer with an overwritten guard is destroyed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ inline constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
 
 class Buffer {
  public:
-  /// `count` elements, all bits set: NaN, or -1.
+  /// Allocates `count` elements with all bits set: NaN, or -1.
   explicit Buffer(std::size_t count = 0, DType dtype = DType::f32)
       : view_{std::aligned_alloc(kAlignment, align_up(count * size_of(dtype) + kGuard)), count,
               dtype},
@@ -59,12 +59,12 @@ class Buffer {
   std::unique_ptr<void, Free> memory_;
 };
 
-/// A poisoned Buffer of at least `bytes`.
+/// Returns a poisoned Buffer of at least `bytes`.
 inline Buffer buffer_of_bytes(std::size_t bytes) {
   return Buffer((bytes + 3) / 4);
 }
 
-/// Reproducible contents.
+/// Generates reproducible contents.
 class Data {
  public:
   explicit Data(unsigned seed) : engine_(seed) {}
@@ -75,7 +75,7 @@ class Data {
     for (float& value : values) value = draw(engine_);
     return Buffer(values, dtype);
   }
-  /// int32 in [low, high].
+  /// Returns int32 values in [low, high].
   Buffer integers(std::int64_t count, std::int32_t low, std::int32_t high) {
     Buffer buffer(static_cast<std::size_t>(count), DType::i32);
     std::uniform_int_distribution<std::int32_t> draw(low, high);
@@ -94,7 +94,7 @@ class Data {
   std::mt19937 engine_;
 };
 
-/// max |a - b| / max(|b|, scale); infinity if either has a NaN or the sizes differ.
+/// Returns max |a - b| / max(|b|, scale), or infinity if either has a NaN or the sizes differ.
 template <class A, class B>
 double relative_error(const A& a, const B& b, double scale = 0) {
   if (std::size(a) != std::size(b)) return std::numeric_limits<double>::infinity();

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Packs the built programs, GPU checks and every library that a bare Linux machine lacks into one
-# archive: for GPU machines without our packages, and clusters without root. It needs x86-64 Linux;
-# for a GPU, NVIDIA's driver and cuBLASLt (the CUDA toolkit, or a Python that has PyTorch, whose cuDNN
-# and NCCL it then uses too).
-# usage: bash tests/bundle.sh [--build DIR] [--fast] [OUT.tar.xz]   (--fast: packed less)
+# Packs the built programs, the GPU checks and every library that a bare Linux machine lacks into
+# one archive, for GPU machines without our packages and for clusters without root. It needs x86-64
+# Linux and, for a GPU, NVIDIA's driver and cuBLASLt (from the CUDA toolkit, or from PyTorch, whose
+# cuDNN and NCCL it then uses too).
+# usage: bash tests/bundle.sh [--build DIR] [--fast] [OUT.tar.xz]   (--fast: weaker compression)
 # There: tar -xf OUT.tar.xz && concertina-bundle/gpu_check.sh, or concertina-bundle/bin/concertina.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -25,7 +25,7 @@ limit_mib=60
 programs=("$build/experiments/concertina" "$build/tests/core/cuda_backend_test"
   "$build/tests/core/cuda_kernel_bench" "$build/tests/integration/cuda_training_test")
 for program in "${programs[@]}"; do
-  [ -x "$program" ] || { echo "bundle.sh: there is no $program: ninja -C $build" >&2; exit 2; }
+  [ -x "$program" ] || { echo "bundle.sh: $program does not exist: run ninja -C $build" >&2; exit 2; }
 done
 grep -qa libcublasLt "$build/experiments/concertina" ||
   echo "bundle.sh: this build has no CUDA: the archive will not find a GPU" >&2
@@ -39,16 +39,16 @@ mpirun=$(readlink -f "$(command -v mpirun)")
 plugins=$(ompi_info --path pkglibdir --parsable | sed 's/.*://')
 cp "${programs[@]}" "$top/libexec/"
 cp "$mpirun" "$top/libexec/mpirun"
-cp "$(dirname "$mpirun")/orted" "$top/libexec/orted"  # a program without mpirun starts it
+cp "$(dirname "$mpirun")/orted" "$top/libexec/orted"  # started by a program that runs without mpirun
 strip "$top/libexec/"* 2> /dev/null || true
 
-# The loader and libc too: this machine's may be newer than that one's. A driver's library wants
-# those parts of libc that a program of today no longer names.
+# Includes the loader and libc, which may be newer here than there. A driver's library may need
+# parts of libc that current programs no longer link.
 libraries() { ldd "$@" 2> /dev/null | awk '$3 ~ /^\// { print $3 }' | sort -u; }
 libc_dir=$(dirname "$(libraries "$mpirun" | grep '/libc\.so')")
 add_libraries() { xargs -r cp -nL -t "$top/lib"; }
 libraries "$top/libexec/"* | add_libraries
-# What the programs open when they need it: io/tokenizers/sentencepiece_library.cc says why.
+# Libraries that the programs load on demand; io/tokenizers/sentencepiece_library.cc explains why.
 opened=$(g++ -print-file-name=libsentencepiece.so.0)
 [ ! -e "$opened" ] || { echo "$opened"; libraries "$opened"; } | add_libraries
 for part in libdl.so.2 libpthread.so.0 librt.so.1 libutil.so.1 libresolv.so.2 libnss_files.so.2 \
@@ -57,7 +57,7 @@ for part in libdl.so.2 libpthread.so.0 librt.so.1 libutil.so.1 libresolv.so.2 li
 done | add_libraries
 cp -L /lib64/ld-linux-x86-64.so.2 "$top/lib/"
 
-# Open MPI's plug-ins, as far as they need nothing but what is here: no fabrics of other makers.
+# Open MPI's plug-ins that need only what is packed here: no fabrics of other vendors.
 mpi_lib=$(dirname "$plugins")
 for plugin in "$plugins"/mca_*.so; do
   missing=$(libraries "$plugin" | while read -r library; do
@@ -76,16 +76,16 @@ strip --strip-unneeded "$top/lib/"*.so* "$top/openmpi/plugins/"*.so 2> /dev/null
 cat > "$top/bin/launch" << 'END'
 #!/bin/sh
 # Runs the program of this name with the libraries of this folder, then those of the machine.
-# CONCERTINA_LIBRARY_PATH: folders of cuBLASLt and others, in front of the usual ones.
+# CONCERTINA_LIBRARY_PATH lists folders with cuBLASLt and others, searched before the usual ones.
 here=$(cd "$(dirname "$0")/.." && pwd)
 cuda=$(for folder in /usr/local/nvidia/lib64 /usr/local/cuda/lib64; do printf ':%s' "$folder"; done)
-# Open MPI: where it lies now, and only what one machine needs.
+# Tells Open MPI where it is now, and to use only what one machine needs.
 export OPAL_PREFIX="$here/openmpi" OPAL_BINDIR="$here/bin" OPAL_PKGLIBDIR="$here/openmpi/plugins"
 export OPAL_PKGDATADIR="$here/openmpi/share" OPAL_SYSCONFDIR="$here/openmpi/etc"
 export PMIX_MCA_pcompress_base_silence_warning=1
 export OMPI_MCA_pml="${OMPI_MCA_pml:-ob1}" OMPI_MCA_btl="${OMPI_MCA_btl:-self,vader,tcp}"
 export OMPI_MCA_btl_vader_single_copy_mechanism="${OMPI_MCA_btl_vader_single_copy_mechanism:-none}"
-command -v ssh > /dev/null || export OMPI_MCA_plm_rsh_agent=false  # one machine needs none
+command -v ssh > /dev/null || export OMPI_MCA_plm_rsh_agent=false  # not needed on one machine
 if [ "$(id -u)" = 0 ]; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One job of the checks that .github/workflows run, in any checkout.
+# Runs one job of .github/workflows in any checkout.
 usage='usage: tests/ci.sh JOB
   quick       packages, build, quick tests (tests/run.sh)
   all         the same with every test
@@ -13,13 +13,13 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . experiments/install/setup.sh
 
-# packages [LIST...]: installs the packages of the build, of the tests, and of these lists.
+# packages [LIST...]: installs the packages for the build, for the tests, and from these lists.
 packages() { install_packages packages.txt packages-python.txt "$@"; }
 
 # setup FOLDER [OPTION...]: configures a build folder with these Meson options, unless it exists.
 setup() { [ -f "$1/build.ninja" ] || meson setup "$@"; }
 
-# unit_tests FOLDER: builds it and runs its fast unit tests. A compiler job needs up to 3 GB here.
+# unit_tests FOLDER: builds the folder and runs its fast unit tests. A compiler job needs up to 3 GB here.
 unit_tests() {
   local jobs
   jobs=$(awk -v cores="$(nproc)" '/^MemAvailable:/ { n = int($2 / 3000000); print n > cores ? cores : n < 1 ? 1 : n }' /proc/meminfo)
@@ -39,7 +39,7 @@ case ${1-} in
     unit_tests build-asan ;;
   clang)
     packages packages-clang.txt
-    # Clang warns of other things than GCC, such as loops that it does not vectorize: no errors.
+    # Clang warns of other things than GCC, such as loops it does not vectorize, so these are not errors.
     CC=clang-19 CXX=clang++-19 setup build-clang -Dcuda=disabled -Dwerror=false
     unit_tests build-clang ;;
   no-cuda)
@@ -48,9 +48,9 @@ case ${1-} in
     unit_tests build-no-cuda ;;
   tidy)
     packages packages-clang.txt
-    # GCC's precompiled headers and warnings are unknown to clang-tidy.
+    # clang-tidy does not know GCC's precompiled headers and warnings.
     setup build-tidy -Dcuda=disabled -Dunity=off -Db_pch=false -Dtests=false
-    # Each source once, without those of core/cpu (.clang-tidy says why).
+    # Checks each source once, without core/cpu (.clang-tidy explains why).
     python3 -c '
 import json, os, re
 files = {os.path.normpath(os.path.join(entry["directory"], entry["file"]))

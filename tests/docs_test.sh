@@ -1,7 +1,7 @@
 #!/bin/sh
-# What documents say exists: config keys, options, machine-file keys, environment variables; and
-# every command in them is one that tests/first_use.sh runs, or is marked as one that it does not;
-# every C++ file in them compiles.
+# Checks that what the documents name exists: config keys, options, keys of machine files and
+# environment variables; that tests/first_use.sh runs every command in them, unless it is marked;
+# and that every C++ file in them compiles.
 # usage: docs_test.sh SOURCE_ROOT CONCERTINA COMPILER [ARGUMENT...]
 set -u
 top=$(realpath -- "$1") binary=$(realpath -- "$2"); shift 2
@@ -10,7 +10,7 @@ guide=$top/experiments/guide
 docs=$(documents "$top" | sed "s|^|$top/|" | grep -v -e CHANGELOG -e /papers/ -e /tests/)
 [ "$(echo "$docs" | wc -l)" -gt 30 ] || fail 'the documents were not found'
 
-# Every config key has a type, a default and a meaning; every option has a text.
+# Every config key has a type, a default and a meaning; every option has a help text.
 "$binary" --help-config > help-config || fail 'no --help-config'
 awk '/^\[/ { table = substr($1, 2, length($1) - 2) } /^  [a-z0-9_.-]+ = / { print table "." $1 }' \
   help-config > keys
@@ -18,9 +18,9 @@ awk '/^\[/ { table = substr($1, 2, length($1) - 2) } /^  [a-z0-9_.-]+ = / { prin
 awk '/^  [a-z0-9_.-]+ = / { key = $1; lines = 0 } /^      [^ ]/ { if (++lines == 2) ++whole[key] }
   END { exit length(whole) == 0 }' help-config || fail 'no key has meaning and type'
 [ "$(grep -c '^      [^ ]' help-config)" -ge $((2 * $(wc -l < keys))) ] ||
-  fail 'a config key has no meaning or no type'
+  fail 'a config key lacks a meaning or a type'
 
-# The helps of all subcommands.
+# The help of all subcommands.
 names() { "$binary" "$@" --help | sed '1,/^Subcommands:/d' | awk '/^  [a-z]/ { print $1 }'; }
 "$binary" --help > helps
 for command in $(names); do
@@ -29,23 +29,23 @@ for command in $(names); do
   for sub in $(names "$command"); do "$binary" "$command" "$sub" --help >> helps; done
 done
 grep -q -e --frozen helps || fail 'helps of subcommands are missing'
-# Its text begins in column 31, in the next line where the option itself is longer.
+# The text begins in column 31, or in the next line if the option itself is longer.
 awk '/^  (-[a-z],)?--[a-z-]+/ { bad += open; open = substr($0, 30, 2) !~ /^ [^ ]/; next }
   length($0) > 30 && substr($0, 1, 30) ~ /^ *$/ { open = 0 } END { exit bad + open > 0 }' helps || fail 'an option has no text in its help'
 
-# A word TABLE.KEY of a document is a key, the table of an entry of a registry, or a file.
+# A word TABLE.KEY in a document must be a key, the table of a registry entry, or a file.
 tables=$(cut -d. -f1 keys | sort -u | paste -sd'|')
 for document in $docs; do
-  case $document in */python/README.md) continue ;; esac  # run.metrics is Python there
+  case $document in */python/README.md) continue ;; esac  # there, run.metrics is Python
   grep -oE "(^|[^A-Za-z0-9_./-])($tables)\.[a-z_0-9]+" "$document" | sed 's/^[^a-z]//' | sort -u |
     grep -vE '\.(h|h5|cc|id|key|lock|toml|json|txt|md|onnx|onnx_data|safetensors)$' > named
   while read -r key; do
-    grep -qE "^$key(\.|$)" keys || fail "${document#"$top"/} names $key: there is no such config key"
+    grep -qE "^$key(\.|$)" keys || fail "${document#"$top"/} names $key, which is not a config key"
   done < named
 done
 grep -qx 'freeze.units' keys || fail 'the keys were not read'
 
-# An option of a document is one of the program, of a script here, of the launcher or of Slurm.
+# An option in a document belongs to the program, to a script of this repository, to mpirun or to Slurm.
 find "$top/experiments" "$top/tests/peers" "$top/tests/papers" "$top"/tests/*.sh -name "*.sh" -o -name "*.py" | xargs cat "$top"/tests/bench/*.cc "$top"/tests/bench/*.sh "$top"/tests/integration/pipetransformer_bits.py > scripts
 others='--mpi --nodes --ntasks --time --requeue --no-kill --ntasks-per-node --open-mode --signal --suite --with-ft'
 for document in $docs; do
@@ -57,7 +57,7 @@ for document in $docs; do
   done
 done
 
-# Tables that the program can fill are as it would fill them; a change of one is noticed.
+# Generated tables must equal what the program would write; a changed table must be noticed.
 exits 0 'tables of the guide' python3 "$top/tests/guide_tables.py" "$binary" --check
 mkdir -p copy/experiments copy/io copy/parallel copy/tests
 cp -r "$guide" "$top/experiments/README.md" "$top/experiments/predict" copy/experiments/
@@ -67,15 +67,15 @@ sed -i 's/^| `width` .*/| `width` | `129` | columns | one |/' copy/experiments/g
 exits 1 'a table with another default' python3 copy/tests/guide_tables.py "$binary" --check
 grep -q 'keys.md: table: keys_of model: differs' out || fail 'a wrong default is not named'
 
-# Every page is in the site's list, no link of a document leads nowhere, and no page is a wall.
+# Every page is in mkdocs.yml, no link in a document is broken, and no page is too long.
 for page in "$guide"/*.md; do
   echo "$docs" | grep -qx "$page" || fail "mkdocs.yml does not list $(basename "$page")"
   [ "$(wc -l < "$page")" -le 200 ] || [ "$(basename "$page")" = keys.md ] || fail "$(basename "$page") has more than 200 lines"
 done
-# The files that "Where is ..." names are there.
+# The files that "Where is ..." names exist.
 grep -oE '`(core|parallel|models|io|experiments|tests)/[A-Za-z_/.-]+`' "$guide/inside.md" | tr -d '`' | grep -v NAME > named
 [ "$(wc -l < named)" -gt 20 ] || fail 'inside.md names no files'
-while read -r file; do [ -e "$top/$file" ] || fail "inside.md names $file: there is no such file"; done < named
+while read -r file; do [ -e "$top/$file" ] || fail "inside.md names $file, which does not exist"; done < named
 python3 - "$top" $(documents "$top") > out 2> err << 'END' || fail 'links'
 import pathlib, re, sys
 top, bad, seen = pathlib.Path(sys.argv[1]), 0, 0
@@ -93,17 +93,17 @@ for name in sys.argv[2:]:
         file = (page.parent / target).resolve() if target else page
         if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
             bad = 1
-            print(f"{name}: {''.join(link)} leads nowhere")
+            print(f"{name}: {''.join(link)} is broken")
 sys.exit(bad or seen < 100)
 END
 
-# Commands stand in ```bash (run by first_use.sh) or ```sh (not run), never in an indented block.
+# Commands belong in ```bash (run by first_use.sh) or ```sh (not run), not in an indented block.
 for document in $docs; do
   grep -nE '^    (concertina|mpirun|bash|meson|ninja|\.) ' "$document" > named &&
     fail "${document#"$top"/} has commands in an indented block: $(cat named)"
 done
 
-# A ```cpp block is a whole file, which compiles without a warning. A part of one is ```cpp fragment.
+# A ```cpp block is a whole file and must compile without warnings; ```cpp fragment marks a part of one.
 for document in $(ls "$top"/*.md "$top"/*/*.md "$top"/*/*/*.md | grep -v "^$top/build"); do
   awk -v name="$(basename "$(dirname "$document")")" '/^```cpp$/ { file = name "-" ++n ".cc" } /^```$/ { file = "" }
     file != "" && !/^```/ { print > file }' "$document"
@@ -113,7 +113,7 @@ for block in ./*.cc; do
   exits 0 "a C++ block of $block" "$@" -fsyntax-only -I "$top" "$block"
 done
 
-# Templates of launches are scripts and YAML, and each says what was tried.
+# Templates of launches are scripts and YAML files, and each says what was tried.
 for template in "$top"/experiments/clusters/*; do
   grep -q '^# Tried: ' "$template" || fail "$(basename "$template") does not say what was tried"
   case $template in

@@ -1,4 +1,4 @@
-// The errors that tests ask for, and parts of texts.
+// Helpers for tests that expect errors, and for parts of texts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 namespace concertina {
 
-/// The Error that `body` throws; fails the test if it throws none.
+/// Returns the Error that `body` throws; the test fails if it throws none.
 template <class Body>
 Error thrown_by(Body body, std::source_location where = std::source_location::current()) {
   try {
@@ -22,7 +22,7 @@ Error thrown_by(Body body, std::source_location where = std::source_location::cu
   return Error(Exit::ok, "", "", "");
 }
 
-/// The bad-input error that `body` throws; fails the test if it throws none, or another one.
+/// Returns the bad-input error that `body` throws; the test fails if there is none, or another.
 template <class Body>
 Error input_error(Body body, std::source_location where = std::source_location::current()) {
   const Error error = thrown_by(body, where);

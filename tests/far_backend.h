@@ -1,6 +1,6 @@
-// A backend whose tensors host code cannot touch, as a GPU's: their pages are closed but while a
-// kernel or a copy runs, and messages are copied late.
-// Invariant: the bits are those of the backend inside.
+// A backend whose tensors, like a GPU's, are inaccessible to host code: their pages are accessible
+// only while a kernel or a copy runs, and messages are copied late.
+// Invariant: the results are bit-identical to those of the inner backend.
 #pragma once
 
 #include <memory>

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# A newcomer: copies each command of README.md and then of the other documents (the lines of their
-# ```bash blocks, then their ```python blocks), in the order of the guide's site, into a fresh shell on a tree that only the
-# quick start has touched, as this user and, if that is root, as another user too. A ```toml block is saved first, under the
-# name in its first line. A ```python block that begins with "# needs: pip install MODULE..." runs where these modules are.
-# Commands of ```sh blocks are tried as far as they go here.
+# Follows the documents as a newcomer would: runs each command of README.md and then of the other documents (the lines of
+# their ```bash blocks, then their ```python blocks), in the order of the guide's site, in a fresh shell on a tree where only
+# the quick start has run, as this user and, if that is root, as another user too. A ```toml block is saved first, under the
+# name in its first line. A ```python block that begins with "# needs: pip install MODULE..." runs if these modules are
+# installed. Commands of ```sh blocks are tried as far as possible here.
 # Usage: tests/first_use.sh [--build DIR] [--readme]
-# Without an option it clones the checkout and runs the quick start as it is: some minutes. With
-# --build the programs of DIR are taken instead, and the quick start's training is cut to some steps.
-# With --readme only README.md is copied, by one user.
+# Without an option, it clones the checkout and runs the real quick start, which takes minutes. With
+# --build, it uses the programs in DIR and shortens the quick start's training to a few steps.
+# With --readme, only the commands of README.md run, as one user.
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build='' readme=''
@@ -23,7 +23,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 chmod 755 "$scratch"
 
-# commands FILE: what a reader would copy.
+# commands FILE: prints the commands that a reader would copy.
 commands() { awk '/^```bash$/ { on = 1; next } /^```/ { on = 0 } on' "$1"; }
 
 # python_blocks FILE NAME: writes its ```python blocks to NAME.py, and prints the command that runs them.
@@ -36,12 +36,12 @@ python_blocks() {
   echo "MPLBACKEND=Agg PYTHONPATH=experiments/python /usr/bin/python3 $2.py"
 }
 
-# as_user COMMAND...: as nobody, with a home of its own.
+# as_user COMMAND...: runs the command as nobody, with a separate home directory.
 as_user() {
   env -i PATH="$PATH" HOME="$scratch/user" TMPDIR="$scratch/user" setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
 }
 
-# The quick start has been here: its text, its program, its run.
+# Prepares a tree as the quick start leaves it: text, program and run.
 prepare() {
   local tree=$1
   if [ -z "$build" ]; then
@@ -61,19 +61,19 @@ prepare() {
     generate.tokens=0)
 }
 
-# save_files FILE: its ```toml blocks that begin with "# NAME.toml".
+# save_files FILE: saves its ```toml blocks that begin with "# NAME.toml".
 save_files() {
   awk '/^```toml$/ { on = 1; name = ""; next } /^```/ { on = 0 }
     on && name == "" { name = /^# [a-z]+\.toml/ ? $2 : "/dev/null"; sub(/:$/, "", name) }
     on { print > name }' "$1"
 }
 
-# follow TREE RUNNER...: every command of the documents in one shell, which stops at the first that
-# fails.
+# follow TREE RUNNER...: runs every command of the documents in one shell, which stops at the first
+# failure.
 follow() {
   local tree=$1
   shift
-  # The quick start has run; tests and builds have a place of their own.
+  # The quick start has already run; tests and builds run elsewhere.
   local documents least=$((readme ? 2 : 12))
   documents=README.md
   [ -n "$readme" ] || documents=$(sed -n 's/^ *- .*: \(.*\.md\)$/\1/p' "$tree/experiments/guide/mkdocs.yml" | sed 's|^github/|.github/|')
@@ -90,15 +90,15 @@ follow() {
     { echo "a command of the documents failed (as $(id -un), by '$*')" >&2 && exit 1; }
 }
 
-# other_commands FILE: the program's commands in its ```sh blocks, one per line, without comments.
+# other_commands FILE: prints the program's commands in its ```sh blocks, one per line, without comments.
 other_commands() {
   awk '/^```sh$/ { on = 1; next } /^```/ { on = 0 }
     on { sub(/ +#.*/, ""); sub(/ & .*/, ""); line = line $0; if (sub(/\\$/, "", line)) next
          if (line ~ /^(mpirun |\/usr\/bin\/time -v )?(-n [0-9]+ )?concertina /) print line; line = "" }' "$1"
 }
 
-# try_others TREE: commands of ```sh blocks want other files, a cluster or more time. Each runs, or
-# fails for want of a file alone; wrong keys, options, values and layouts are refused before that.
+# try_others TREE: commands of ```sh blocks need other files, a cluster or more time. Each must run, or fail
+# only because a file is missing; wrong keys, options, values and layouts are reported before that.
 try_others() {
   local tried=0 command
   cd "$1" && . experiments/env.sh

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Every check and figure that needs a GPU, in at most 9 minutes: kernels against the oracle, bits at
-# every layout, checkpoints, the sanitizer, rates, and PyTorch beside us where python3 has it. From a
-# bundle (bundle.sh) or a build directory. The last thing it prints is a table; the exit code is 0
-# if every row is "ok" or "skipped".
+# Runs every check and measurement that needs a GPU, in at most 9 minutes: kernels against the
+# oracle, bits at every layout, checkpoints, the sanitizer, rates, and a comparison with PyTorch if
+# python3 has it. Works from a bundle (bundle.sh) or a build directory.
+# Finally prints a table; the exit code is 0 if every row is "ok" or "skipped".
 # usage: gpu_check.sh [--build DIR] [--out DIR] [--seconds N]   (logs go to --out, default gpu-check)
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -20,7 +20,7 @@ begin=$(date +%s)
 table=$out/table.txt
 : > "$table"
 
-# Programs: the bundle's, or those of a build directory.
+# The programs come from the bundle or from a build directory.
 if [ -n "$build" ]; then
   source=$(cd "$here/.." && pwd)
   concertina=$build/experiments/concertina
@@ -30,22 +30,23 @@ else
   concertina=$here/bin/concertina core_tests=$here/bin training_test=$here/bin/cuda_training_test
   mpirun="$here/bin/mpirun --oversubscribe --bind-to none" peers=$here/peers tests=$here/tests
 fi
-[ -x "$concertina" ] || { echo "gpu_check.sh: there is no $concertina (--build DIR)" >&2; exit 2; }
+[ -x "$concertina" ] || { echo "gpu_check.sh: $concertina does not exist (try --build DIR)" >&2; exit 2; }
 
 left() { echo $((seconds - ($(date +%s) - begin))); }
-# row CHECK RESULT FIGURE...
+# row CHECK RESULT VALUE...
 row() {
   check=$1 result=$2; shift 2
   printf '| %-44s | %-8s | %s |\n' "$check" "$result" "$*" | tee -a "$table"
 }
-# limited SECONDS LOG COMMAND...: within what is left of all; output goes to LOG.
+# limited SECONDS LOG COMMAND...: runs the command within the time left; output goes to LOG.
 limited() {
   limit=$1 log=$out/$2; shift 2
   [ "$limit" -le "$(left)" ] || limit=$(left)
   [ "$limit" -gt 5 ] || return 125
   timeout -k 5 "$limit" "$@" > "$log" 2>&1 < /dev/null
 }
-# verdict CHECK STATUS FIGURE...: of the last command; its last words if it failed without figures.
+# verdict CHECK STATUS VALUE...: adds the row of the last command; without values, its last output
+# if it failed.
 verdict() {
   check=$1 status=$2; shift 2
   case $status in
@@ -55,7 +56,7 @@ verdict() {
   case $status in
     0) row "$check" ok "$@" ;;
     125) row "$check" skipped 'no time left' ;;
-    124 | 137) row "$check" FAILED "ran out of its time; $*" ;;
+    124 | 137) row "$check" FAILED "timed out; $*" ;;
     *) row "$check" FAILED "exit code $status; $*" ;;
   esac
 }
@@ -74,7 +75,7 @@ if ! grep -q '^  gpu' "$out/doctor.log"; then
 fi
 verdict 'a GPU is found' $status "$(sed -n 's/^  gpu [0-9]*  *//p' "$out/doctor.log" | head -n 1)"
 
-# NVIDIA's libraries: where the loader finds them, or inside of a Python with PyTorch.
+# NVIDIA's libraries: where the loader finds them, or inside a Python with PyTorch.
 known=$({ ldconfig -p || /sbin/ldconfig -p; } 2> /dev/null)
 for library in libcublasLt.so.13 libcudnn.so.9 libnccl.so.2; do
   case $known in *"$library"*) continue ;; esac
@@ -92,7 +93,7 @@ fi
 limited 150 kernels.log "$core_tests/cuda_backend_test"
 status=$?
 verdict 'kernels against the fp64 oracle' $status "$(passed_tests "$out/kernels.log")"
-# A fault takes the GPU from its process: what is behind it in that process says nothing.
+# After a fault, a process cannot use the GPU, so later results of that process mean nothing.
 case $status in
   0 | 125) ;;
   *)
@@ -129,19 +130,19 @@ if timeout 60 python3 -c 'import torch; assert torch.cuda.is_available()' 2> /de
     status=$?
     figures=$(sed -n 's/^| GPT-2 [^|]*| //p' "$out/peers-$model.log")
     case $figures in *missed*) status=1 ;; esac
-    verdict "GPT-2 $model beside PyTorch, bf16" $status "$figures"
+    verdict "GPT-2 $model compared with PyTorch, bf16" $status "$figures"
   done
 else
-  row 'beside PyTorch' skipped 'python3 has no torch that sees the GPU'
+  row 'comparison with PyTorch' skipped 'python3 has no torch that sees the GPU'
 fi
 
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null)
 for tool in memcheck racecheck; do
   if [ -z "$sanitizer" ]; then
-    row "compute-sanitizer $tool" skipped 'there is none'
+    row "compute-sanitizer $tool" skipped 'not installed'
     continue
   fi
-  # It starts programs itself: the bundle's loader stands in front of ours.
+  # The sanitizer starts programs itself, so put the bundle's loader first.
   limited 60 "$tool.log" "$sanitizer" --tool "$tool" --target-processes all --error-exitcode 9 \
     "$core_tests/cuda_backend_test" --gtest_filter='*OneBackend*-*/linear'  # our kernels alone
   verdict "compute-sanitizer $tool" $? "$(sed -n 's/^=* ERROR SUMMARY: //p' "$out/$tool.log")"

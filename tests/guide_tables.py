@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the tables of the documents that the program itself can fill.
+"""Rewrites the tables in the documents that the program can generate.
 
   tests/guide_tables.py build/experiments/concertina           rewrites the tables that differ
   tests/guide_tables.py build/experiments/concertina --check   names them, exit code 1
 
-A table stands in a page between "<!-- table: NAME WORD... -->" and "<!-- end of table -->". The rows and the
-columns that its source knows are written; other columns are kept, row by row. A new row has "?" there, which
---check refuses: somebody has to say what it means.
+A table is between "<!-- table: NAME WORD... -->" and "<!-- end of table -->" in a page. This script writes
+the rows and the columns that it can generate, and keeps the other columns of each row. A new row gets "?"
+there; --check then fails until someone replaces it with a description.
 """
 import json
 import pathlib
@@ -26,8 +26,8 @@ NOTATION = [(r"\btrue or false", "bool"), (r"^one of: ", ""), (r"^a size .*", "s
 
 
 class Source:
-    """What the program and its sources say. A table is a list of rows, each {heading: cell}; the first
-    heading's cell names the row."""
+    """What the program and its sources say. A table is a list of rows, each {heading: cell}; the
+    cell of the first heading identifies the row."""
 
     def __init__(self, program):
         self.program = program
@@ -45,7 +45,7 @@ class Source:
         return subprocess.run([self.program, *words], check=True, capture_output=True, text=True).stdout
 
     def keys_of(self, table):
-        """The keys of a table of the config, in the notation that keys.md explains."""
+        """The keys of a config table, in the notation that keys.md explains."""
         rows = []
         for key, default, meaning, values in self.keys[table]:
             for said, short in NOTATION:
@@ -55,7 +55,7 @@ class Source:
         return rows
 
     def choices(self, key):
-        """The values of a config key that names something, with the keys that each value alone reads."""
+        """The values of a config key that selects an entry, with the keys that only that entry reads."""
         table, name = key.split(".")
         values = next(row[3] for row in self.keys[table] if row[0] == name)
         values = values.removeprefix("one of: ").split(", ")
@@ -67,7 +67,7 @@ class Source:
         return [{f"`{key}`": f"`{value}`", "keys of its own": ", ".join(own[value])} for value in values if not value.startswith("or ")]
 
     def schedules(self):
-        """The schedules, as `schedule list` has them."""
+        """The schedules, as listed by `schedule list`."""
         entries = json.loads(self.ask("schedule", "list", "--json"))["entries"]
         return [{"`parallel.schedule`": f"`{name}`", "about": entry["about"],
                  "idle over ideal": entry.get("bubble") or "", "saves at most": entry.get("peak_microbatch_stages") or ""}
@@ -99,11 +99,11 @@ class Source:
             for path in sorted((TOP / folder).rglob("*.cc")):
                 for name in re.findall(r'(?:getenv|variable_of)\(\s*"([A-Z_]+)"', path.read_text()):
                     names[name] = True
-        names.pop("PATH", None)  # the system's
+        names.pop("PATH", None)  # set by the system
         return [{"variable": f"`{name}`"} for name in sorted(names)]
 
     def rooms(self, top):
-        """The folders below `top`, with those whose headers each may include."""
+        """The folders below `top`, with the folders whose headers each may include."""
         rows = []
         for line in (TOP / "tests/rooms.txt").read_text().splitlines():
             room, _, may = line.partition(":")
@@ -119,7 +119,7 @@ def cells(line):
 
 
 def written(rows, old):
-    """The table of `rows` in the form of the table `old`, whose other columns stay."""
+    """Formats `rows` like the table `old`, and keeps the other columns of `old`."""
     lines = old.strip().splitlines()
     headings = cells(lines[0])
     kept = {cells(line)[0]: dict(zip(headings, cells(line))) for line in lines[2:]}
@@ -142,7 +142,7 @@ def main(program, *options):
         table = written(getattr(source, name)(*words), found[3])
         where = f"{page.relative_to(TOP)}: table: {found[2]}"
         if table != found[3] and options:
-            faults.append(f"{where}: differs from what the program says; tests/guide_tables.py writes it")
+            faults.append(f"{where}: differs from what the program says; run tests/guide_tables.py to update it")
         if "| ? |" in table:
             faults.append(f"{where}: a cell has to be written by hand: {table[:table.index('| ? |')].splitlines()[-1]}")
         return found[1] + table + found[4]
@@ -154,7 +154,7 @@ def main(program, *options):
             page.write_text(new)
     if not seen:
         faults.append("no page has a table")
-    print("\n".join(faults) or f"{seen} tables are as the program has them")
+    print("\n".join(faults) or f"{seen} tables are up to date")
     return bool(faults)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles each header by itself, with the compiler and the flags of a build: what it uses, it
-includes. Usage: headers.py SOURCE BUILD"""
+"""Compiles each header by itself, with the compiler and flags of a build, to find missing includes.
+Usage: headers.py SOURCE BUILD"""
 import concurrent.futures
 import json
 import os
@@ -10,7 +10,7 @@ import sys
 
 source, build = sys.argv[1:]
 commands = json.load(open(os.path.join(build, "compile_commands.json")))
-compiler, flags = None, {}  # by the folder whose headers want flags of their own; None: of the rest
+compiler, flags = None, {}  # by folder, for headers with their own flags; None: all others
 folders = []
 for entry in commands:
     words = [word for word in shlex.split(entry["command"]) if word != "ccache"]
@@ -22,7 +22,7 @@ for entry in commands:
 
 
 def problem(header):
-    """The compiler's first words about `header`; empty: none."""
+    """Returns the compiler's first message about `header`, or an empty string."""
     own = flags["core/cpu/" if header.startswith("core/cpu/") else None]
     done = subprocess.run([compiler, *own, *folders, "-include", os.path.join(source, header), "-fsyntax-only",
                            "-x", "c++", "/dev/null"], cwd=build, capture_output=True, text=True)

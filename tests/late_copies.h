@@ -1,6 +1,6 @@
-// A Staging whose copies are under way for some calls of idle(), a later one often less long than
-// an earlier one, as tests of what waits for them need it.
-// Invariant: a fetch reads its block, and a deliver writes it, when the copy ends and not before.
+// A Staging whose copies take several calls of idle(), a later copy often fewer than an earlier
+// one, to test code that waits for copies.
+// Invariant: a fetch reads its block, and a deliver writes it, exactly when the copy ends.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@ class LateStaging final : public Staging {
  public:
   using Copy = std::function<void(const void* from, void* to, std::size_t bytes)>;
 
-  /// `copy` may reach blocks. `seed`: of the delays.
+  /// `copy` may access blocks. `seed` determines the delays.
   LateStaging(std::size_t bytes, unsigned seed, Copy copy)
       : buffer_(bytes), random_(seed), copy_(std::move(copy)) {}
 
   std::span<std::byte> host() override { return buffer_; }
   void mark() override { marked_ = true; }
   void fetch(const void* block) override {
-    std::fill(buffer_.begin(), buffer_.end(), std::byte{0xA5});  // who sends too early sends this
+    std::fill(buffer_.begin(), buffer_.end(), std::byte{0xA5});  // sent if the caller does not wait
     begin(block, buffer_.data());
   }
   void deliver(void* block) override { begin(buffer_.data(), block); }
@@ -35,7 +35,7 @@ class LateStaging final : public Staging {
 
  private:
   void begin(const void* from, void* to) {
-    if (!marked_ || left_ > 0) std::abort();  // a copy without its place, or over another one
+    if (!marked_ || left_ > 0) std::abort();  // a copy without mark(), or during another copy
     marked_ = false;
     from_ = from;
     to_ = to;

@@ -1,6 +1,6 @@
-// main() of the tests that run on several MPI ranks: rank 0 prints, with the failures of all.
-// Invariant: no test hangs: a rank that is silent for CONCERTINA_TEST_HANG_SECONDS (60) names
-// itself and the test, and the job ends.
+// main() of the tests that run on several MPI ranks. Rank 0 prints the failures of all ranks.
+// Invariant: no test hangs: a rank that is silent for CONCERTINA_TEST_HANG_SECONDS (60) prints its
+// rank and the test, and the job ends.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -29,7 +29,7 @@ Watchdog::Seconds hang_limit() {
   return Watchdog::Seconds(text == nullptr ? 60.0 : std::atof(text));
 }
 
-/// Collects this rank's failures, and brings all of them to rank 0 when a test ends.
+/// Collects this rank's failures, and sends all failures to rank 0 when a test ends.
 class Harness : public ::testing::EmptyTestEventListener {
  public:
   explicit Harness(Communicator& world)
@@ -59,7 +59,7 @@ class Harness : public ::testing::EmptyTestEventListener {
     watchdog_.at("between tests");
   }
 
-  /// The worst result of any rank, on every rank.
+  /// Returns the worst result of any rank, on every rank.
   int agree(int result) {
     int worst = 0;
     for (const std::string& text : gather(result == 0 ? "" : "failed"))
@@ -83,9 +83,9 @@ class Harness : public ::testing::EmptyTestEventListener {
   }
 
   [[noreturn]] void give_up() {
-    // Often one rank failed and the others wait for it: its reason is what one wants to read.
+    // Often one rank failed and the others wait for it, so print why it failed.
     if (!failures_.empty()) log::error("{} had failed here:\n{}", name_, failures_);
-    std::this_thread::sleep_for(1s);  // let the other ranks name themselves too
+    std::this_thread::sleep_for(1s);  // let the other ranks report themselves too
     abort_job(1);
   }
 
@@ -99,7 +99,7 @@ int run_tests(Communicator& all) {
   log::init(the_world->rank(), the_world->size(), "info", true);
   auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
   if (the_world->rank() != 0) delete listeners.Release(listeners.default_result_printer());
-  // End events reach the last listener first: its failures are there when the printer prints.
+  // End events reach listeners in reverse order, so failures are collected before the printer runs.
   const auto harness = std::make_unique<Harness>(*the_world);
   listeners.Append(harness.get());
   const int result = harness->agree(RUN_ALL_TESTS());

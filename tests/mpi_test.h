@@ -6,8 +6,8 @@
 
 namespace concertina::test {
 
-/// All ranks of the job. The harness talks over another one, so a test that fails halfway here does
-/// not disturb the next one's verdict; tests that may fail halfway split their own from it.
+/// All ranks of the job. The harness uses another one, so a test that fails halfway does not
+/// disturb later verdicts; tests that may fail halfway split their own from it.
 Communicator& world();
 
 }  // namespace concertina::test

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The one definition rule, by the linker: with the types of all files at hand (-flto) it refuses any
-# type or function of one name that two files define differently (-Wodr). Without optimisation, in a
-# build directory of its own. tests/architecture_test.sh looks for the same in seconds, by name.
+# Checks the one definition rule with the linker: with all types available (-flto), it rejects types
+# and functions of the same name that two files define differently (-Wodr). Uses its own build
+# directory, without optimization. tests/architecture_test.sh finds the same by name, in seconds.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 directory=${1:-build-odr}

@@ -1,5 +1,5 @@
-// What a test itself takes, for tests that print figures and hold them to bounds.
-// Invariant: of this process alone, so that others on the machine do not count.
+// Resources used by a test, for tests that print and limit them.
+// Invariant: only this process is measured, so other processes on the machine do not count.
 #pragma once
 
 #include <sys/resource.h>
@@ -10,14 +10,14 @@
 
 namespace concertina {
 
-/// Whether this build is one that bounds on time and memory are for.
+/// Whether limits on time and memory apply to this build.
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 inline constexpr bool kOptimised = true;
 #else
 inline constexpr bool kOptimised = false;
 #endif
 
-/// The processor's seconds of all threads, since the process began.
+/// Returns the CPU time of all threads since the process started, in seconds.
 inline double cpu_seconds() {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
@@ -28,7 +28,7 @@ inline double resident_bytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-/// The most that resident_bytes() has been.
+/// Returns the highest value of resident_bytes() so far.
 inline double peak_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

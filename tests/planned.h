@@ -1,4 +1,4 @@
-// A config's job and assignment at a world size, for tests that look at both.
+// The job and the assignment of a config at a world size, for tests that need both.
 #pragma once
 
 #include "experiments/run/planning.h"

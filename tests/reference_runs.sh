@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Trains twelve short runs (families x layouts x precision x freezing x changes of the layout x
-# resumes) and prints the state_sha256 of each. Two builds that should train alike are compared by
+# Trains twelve short runs (families, layouts, precisions, freezing, changes of the layout,
+# resumes) and prints the state_sha256 of each. To compare two builds that should train alike:
 #   diff <(tests/reference_runs.sh OLD/concertina) <(tests/reference_runs.sh NEW/concertina)
-# usage: reference_runs.sh PROGRAM [FOLDER]; FOLDER keeps the runs, which are removed without it.
+# usage: reference_runs.sh PROGRAM [FOLDER]; the runs are kept in FOLDER, or removed if it is omitted.
 set -euo pipefail
 program=$(realpath -- "$1")
 . "$(dirname -- "${BASH_SOURCE[0]}")/../experiments/env.sh"
@@ -35,7 +35,7 @@ every = 6
 TOML
 awk 'BEGIN { for (i = 0; i < 400; ++i) printf "%d ship under far stars %d\n", i % 7, i * i % 31 }' > text
 awk 'BEGIN { print "sentence\tlabel"; for (i = 0; i < 240; ++i) printf "star %d of %d, row %d\t%d\n", i % 9, i * i % 31, i, i % 3 }' > rows.tsv
-# MNIST's own form: 240 images of 8 x 8 with classes 0 to 4.
+# MNIST's format: 240 images of 8 x 8 with classes 0 to 4.
 python3 - <<'PY'
 import struct
 with open("images-idx3-ubyte", "wb") as images, open("labels-idx1-ubyte", "wb") as labels:
@@ -76,7 +76,7 @@ elastic=("${text[@]}" run.steps=40 freeze.policy=list 'freeze.at=["step 8: 1", "
   elastic.policy=predicted elastic.every=8 elastic.least_gain=0 data.windows=fixed)
 one 2 gpt-elastic "${elastic[@]}" parallel.pp=2
 one 3 gpt-elastic-cache "${elastic[@]}" parallel.pp=2 parallel.spare=1 cache.memory=4MiB
-# Half of the way on two ranks, the rest on four.
+# The first half on two ranks, the rest on four.
 trains 2 gpt-resumed "${text[@]}" parallel.pp=2 run.steps=6 lr.steps=12
 trains 4 gpt-resumed "${text[@]}" parallel.pp=4 parallel.schedule=zb-h1 run.steps=12 lr.steps=12
 says gpt-resumed

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""One version everywhere, a changelog that has it, and an entry there once the product has changed since.
-Usage: release_test.py SOURCE."""
+"""Checks that every file names one version, that the changelog has it, and that the changelog has
+an entry if the product has changed since then. Usage: release_test.py SOURCE."""
 import json
 import os
 import re
@@ -48,7 +48,7 @@ def git(*words):
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-# The commit that the version is of; none in an archive or a shallow clone.
+# The commit that introduced the version; empty in an archive or a shallow clone.
 release = git("log", "-1", "--format=%H", f"-S## [{version}]", "--", ".github/CHANGELOG.md")
 changed = release and git("diff", "--name-only", release, "HEAD", "--", *PRODUCT)
 if changed and not re.search(r"^- ", unreleased, re.MULTILINE):

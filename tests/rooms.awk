@@ -1,10 +1,10 @@
-# Holds the includes of a tree to its table of rooms (tests/rooms.txt); prints a line per fault.
-# usage: awk -f rooms.awk ROOMS_TXT FILE...   (files by their path from the top of the tree)
-# A room is a folder. A line "room: a b" says that files of room may include headers of a and b,
-# besides the room's own and those of core, core/model and core/text; rooms of experiments also
-# include any room of the other tops. A room has at most 50 files and 5,000 lines.
-# A folder without a line, a line without a folder, an include
-# that its line does not name, and a name that nothing needs are faults.
+# Checks the includes of a tree against its table of rooms (tests/rooms.txt).
+# usage: awk -f rooms.awk ROOMS_TXT FILE...   (paths relative to the top of the tree)
+# A room is a folder. A line "room: a b" says that files of the room may include headers of a and b,
+# besides the room's own and those of core, core/model and core/text; rooms of experiments may also
+# include any room outside experiments. A room has at most 50 files and 5,000 lines. Faults: a
+# folder without a line, a line without a folder, an include that is not listed, and a listed room
+# that is not included. Prints a line per fault.
 function folder_of(path) { sub(/\/[^\/]*$/, "", path); return path }
 FILENAME == ARGV[1] {
   if (/^#/ || /^$/) next
@@ -29,8 +29,8 @@ FNR == 1 {
 }
 END {
   for (room in files) {
-    if (files[room] > 50) print room ": " files[room] " files; a room of more than 50 splits"
-    if (lines[room] > 5000) print room ": " lines[room] " lines; a room of more than 5,000 splits"
+    if (files[room] > 50) print room ": " files[room] " files; a room may have at most 50, so split it"
+    if (lines[room] > 5000) print room ": " lines[room] " lines; a room may have at most 5,000, so split it"
   }
   for (room in row) if (!(room in seen)) print "tests/rooms.txt:" row[room] ": there is no folder " room
   for (pair in may) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, runs the tests: in 12 to 16 minutes on two cores those that are not
-# in the suite `slow`, or with --all every one. Those of the suite `gpu` are for machines with a GPU.
-# The last lines are the slowest ten and "N passed, N failed"; the exit code is 0 only if nothing
-# failed. A new build of a quick run has no CUDA where there is no GPU: --all compiles and emulates it.
-# A test of which every case is skipped counts as neither; cases that are skipped inside a
-# test that passed are counted and named.
+# Installs what is missing, builds, and runs the tests: all but the suite `slow`, in 12 to 16
+# minutes on two cores, or with --all every test. The suite `gpu` needs a machine with a GPU. The
+# last lines show the ten slowest tests and "N passed, N failed"; the exit code is 0 only if nothing
+# failed. Without --all, a new build on a machine without a GPU has no CUDA; --all compiles and
+# emulates it. A test whose cases were all skipped counts as neither; skipped cases of a passed test
+# are counted and named.
 # Usage: tests/run.sh [--all] [arguments of `meson test`, for example --suite unit]
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
@@ -17,7 +17,7 @@ if [ "${1-}" = --all ]; then
   quick='' setup='' && shift
 fi
 
-# What the tests of a quick run are made of, by its path in build/; empty: everything.
+# Prints the build targets that a quick run needs, by path in build/; empty: everything.
 programs() {
   [ -z "$quick" ] || meson introspect --targets --tests build | python3 -c '
 import json, os, sys
@@ -30,7 +30,7 @@ print(*sorted({os.path.relpath(file, "build") for target in known["targets"]
 
 # shellcheck disable=SC2046
 if ! install_packages packages.txt packages-python.txt || ! configure $setup || ! build $(programs); then
-  echo 'no test ran: setting up or building failed'
+  echo 'no test ran: setup or build failed'
   echo '0 passed, 1 failed'
   exit 1
 fi
@@ -38,12 +38,12 @@ fi
 mpi_environment
 begin=$(date +%s)
 rm -f build/meson-logs/testlog.json
-# One test more than there are cores at a time: many of them wait now and then.
+# Runs one test more than there are cores, since many of them wait now and then.
 # shellcheck disable=SC2086
 meson test -C build --no-rebuild --print-errorlogs --num-processes $(($(nproc) + 1)) $quick "$@"
 status=$?
 
-# Counted from meson's own record, a JSON object a line; not from what it prints.
+# Counts from meson's own record, one JSON object per line, not from its output.
 python3 - build/meson-logs/testlog.json "$status" "$begin" <<'PY'
 import glob
 import json

@@ -1,4 +1,4 @@
-// A trace as the executor would record it if a step went exactly as the simulator says.
+// The trace that the executor would record if a step ran exactly as simulated.
 #pragma once
 
 #include "experiments/record/report_figures.h"
@@ -8,7 +8,7 @@
 
 namespace concertina {
 
-/// `pp` stages of two units on each of dp x pp ranks.
+/// Returns a layout with `pp` stages of two units on each of dp x pp ranks.
 inline Layout grid_layout(int pp, int dp, int microbatches, int chunks = 1) {
   std::vector<UnitRange> units;
   for (int s = 0; s < pp * chunks; ++s) units.push_back({2 * s, 2 * s + 2});
@@ -49,7 +49,7 @@ inline StepRecord synthetic_record(const RunTrace& trace, const PlanIndex& index
   return record;
 }
 
-/// `steps` steps, one behind the other.
+/// Returns `steps` consecutive steps.
 inline RunTrace synthetic_trace(const Layout& layout, const std::string& schedule,
                                 const Costs& costs, int steps) {
   RunTrace trace;

@@ -1,4 +1,4 @@
-// A fresh directory that goes when the test ends.
+// A fresh directory that is removed when the test ends.
 #pragma once
 
 #include <cstdlib>

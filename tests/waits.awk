@@ -1,12 +1,12 @@
-# Calls that may wait for ever without a line in tests/waits.txt, and lines that no call needs.
-# usage: awk -f waits.awk FILE... with the table, if there is one, as the first of them.
+# Finds calls that may wait forever without a line in tests/waits.txt, and lines that no call needs.
+# usage: awk -f waits.awk FILE... (if there is a table, it must be the first file)
 BEGIN {
   mpi = "MPI_(Init|Init_thread|Finalize|Barrier|Wait(all|any|some)?|(S|B|R)?[Ss]end|M?[Rr]ecv|Sendrecv[a-z_]*" \
         "|Bcast|Reduce[a-z_]*|All[a-z]+|Gatherv?|Scatterv?|Scan|Exscan|M?Probe|File_[a-z_]+|Win_[a-z_]+" \
         "|Comm_(split|dup|create|free|spawn|connect|accept|disconnect)[a-z_]*)"
   system_calls = "flock|waitpid|wait4|waitid|ppoll|pselect|epoll_wait|recvfrom|recvmsg|accept4|msgrcv|sem_wait" \
         "|sigwait|sigwaitinfo|sigsuspend|pthread_join|pthread_cond_wait|cuda[A-Z][A-Za-z]*Synchronize"
-  # Names that methods have as well: as calls of the system alone.
+  # Methods may have these names too, so match only calls of the system functions.
   global = "([^A-Za-z_]::(poll|select|read|recv|accept|connect|pause)[(]|poll[(]&)"
   standard = "std::(jthread|future|promise|async|latch|barrier|condition_variable(_any)?|counting_semaphore|binary_semaphore)"
   methods = "[.]join[(][)]|(gate|wake|condition|ready)_?[.]wait[(][a-z]"
@@ -40,7 +40,7 @@ FILENAME ~ /waits\.txt$/ {
     }
     key = FILENAME " " call
     if (key in allowed) used[key] = 1
-    else print FILENAME ":" FNR ": " call " may wait for ever: give it a limit, or tests/waits.txt a reason"
+    else print FILENAME ":" FNR ": " call " may wait forever: give it a limit, or add a reason to tests/waits.txt"
   }
 }
 END {

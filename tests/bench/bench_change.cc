@@ -1,6 +1,6 @@
-// A change of the layout between two steps of one run, there and back, and its prediction.
-// Invariant: every change is Trainer::adopt(), as in a run that trains; times are medians of the
-// rounds' slowest ranks.
+// Measures a change of the layout between two steps of one run, there and back, and its prediction.
+// Invariant: every change calls Trainer::adopt(), as in a training run; times are medians over
+// rounds of the slowest rank's time.
 
 #include <algorithm>
 #include <array>
@@ -22,7 +22,7 @@ namespace change_bench {
 
 constexpr int kWarmChanges = 3;  // each way
 
-/// Changes in one direction: what was predicted of each just before it, and what it took.
+/// Changes in one direction: each prediction made just before the change, and the measured time.
 class Direction {
  public:
   Direction(TimedTrainer& bench, const Assignment& from, const Assignment& to,
@@ -35,8 +35,8 @@ class Direction {
   double step_seconds() const { return median(step_); }
   double rebuild() const { return rebuild_; }
 
-  /// A change that nobody counts. Returns what its move took over what `machine` says; later
-  /// predictions know what its rebuilding took.
+  /// Makes a change that is not measured. Returns how much longer its move took than `machine`
+  /// predicts; later predictions use the time of its rebuilding.
   double warm_up(const MachineModel& machine) {
     const double predicted = predict_move(plan_, kinds_, machine).move();
     const double took = change()[1];
@@ -57,7 +57,7 @@ class Direction {
     step_.push_back(second_s);
   }
 
-  /// `per_byte`: seconds on the link; `step`: of the faster layout.
+  /// `per_byte`: seconds on the link; `step`: seconds of the faster layout.
   Json figures(double per_byte, double step) const {
     const double change = median(change_), move = median(move_);
     const double busiest = busiest_rank(pair_bytes(plan_, kinds_)).most();
@@ -80,7 +80,7 @@ class Direction {
   }
 
  private:
-  /// Seconds of a change, its move, and the two steps after it, of the slowest rank.
+  /// Returns the seconds of a change, its move, and the two steps after it, of the slowest rank.
   std::array<double, 4> change() {
     const Adoption took = bench_.trainer.adopt(to_);
     extra_bytes_ = took.extra_bytes;
@@ -100,8 +100,8 @@ class Direction {
   std::vector<double> change_, move_, first_step_, step_, predicted_, predicted_move_, probed_;
 };
 
-/// The sender and the receiver between which most bytes travel, ranks of two hosts before those of
-/// one; {0, 0} where nothing travels. `hosts`: by rank.
+/// Returns the sender and the receiver with the most bytes between them, preferring ranks on two
+/// hosts; {0, 0} if nothing is sent. `hosts` is indexed by rank.
 std::pair<int, int> busiest_pair(const PairBytes& bytes, const std::vector<int>& hosts) {
   std::pair<int, int> busiest{0, 0};
   std::pair<bool, double> most{false, 0};
@@ -121,9 +121,9 @@ RunConfig other_layout(const RunConfig& config, const Assignment& usual, const s
 }
 
 struct ChangeOptions : ConfigOptions {
-  std::string to;  // keys of the other layout; empty: pp = 1, or dp = 1 where that is so already
-  int warmup = 2;  // steps before the first change; then rounds that are not measured
-  int rounds = 5;  // there and back
+  std::string to;       // keys of the other layout; empty: pp = 1, or dp = 1 if pp is 1 already
+  int warmup = 2;       // steps before the first change; then rounds without measurement
+  int rounds = 5;       // there and back
   int bytes = 1 << 23;  // of a message that probes the link
 };
 

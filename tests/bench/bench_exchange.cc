@@ -1,6 +1,6 @@
-// The exchange of gradients and the gathering of weights between replicas, one rank each, without
-// training. Invariant: the messages are those of a step of training with pp = 1 and as many leaves
-// as ranks.
+// Measures the exchange of gradients and the gathering of weights between replicas of one rank
+// each, without training.
+// Invariant: the messages are those of a training step with pp = 1 and as many leaves as ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,13 +29,13 @@ struct ExchangeOptions : CommandOptions {
   int buckets = 12;     // of equal size
   int rounds = 5;       // measured, after `warmup`
   int warmup = 1;
-  double bound = 1.5;  // times a ring's time that make it fail; 0: nothing does
-  double off = 15;     // percent that the prediction may be off
-  std::string links;   // a machine file, in place of probing the links
+  double bound = 1.5;  // of the time over a ring's time, else it fails; 0: never
+  double off = 15;     // largest error of the prediction, percent
+  std::string links;   // a machine file, instead of probing the links
   std::string exchange = "all-to-all";
 };
 
-/// Equal units of one tensor each, on as many replicas as there are ranks.
+/// Equal units with one tensor each, on as many replicas as there are ranks.
 struct ExchangeProblem {
   ExchangeProblem(const std::vector<int>& hosts, const ExchangeOptions& options)
       : job{.model = model(options),
@@ -67,7 +67,7 @@ struct ExchangeProblem {
   Assignment assignment;
 };
 
-/// The exchange of one rank, and the memory for it.
+/// The exchange of one rank and its memory.
 class ExchangingRank {
  public:
   ExchangingRank(const ExchangeProblem& problem, Communicator& world)
@@ -91,7 +91,7 @@ class ExchangingRank {
     }
   }
 
-  /// Backward is over at once.
+  /// Simulates a backward pass that takes no time.
   void reduce() {
     for (int b = buckets(); b-- > 0;) exchange_.end(b, b, rank_);
     exchange_.finish();
@@ -113,7 +113,7 @@ class ExchangingRank {
   std::optional<WeightGather> weights_;
 };
 
-/// Seconds of the slowest rank: both halves of each round.
+/// Seconds of both halves of a round, on the slowest rank.
 struct Halves {
   double reduce = 0, gather = 0;
 };
@@ -159,8 +159,8 @@ double predict_seconds(const ExchangeProblem& problem, const MachineModel& machi
   return simulate(problem.assignment.plan, problem.assignment.layout, costs).makespan;
 }
 
-/// Seconds in which a ring all-reduce of `bytes` would pass over `link`, between `ranks` ranks, as
-/// far as its bandwidth decides: 2 (ranks - 1) / ranks bytes in and out of each rank.
+/// Returns the seconds of a ring all-reduce of `bytes` over `link` between `ranks` ranks if only
+/// its bandwidth matters: 2 (ranks - 1) / ranks bytes in and out of each rank.
 double ring_seconds(double bytes, int ranks, const LinkCosts& link) {
   return 2.0 * (ranks - 1) / ranks * bytes * seconds_per_byte(link);
 }

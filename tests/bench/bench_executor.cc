@@ -1,6 +1,6 @@
-// What interpreting a plan costs at run time: the time of a step that is neither inside a stage's
-// units, nor loading data, nor the update, nor a wait. Invariant: shares of one step, of one
-// process, in one run; steps with and without tracing take turns.
+// Measures the cost of interpreting a plan: the time of a step outside of units, loading, the
+// update and waits.
+// Invariant: all shares are of one step of one process; steps with and without tracing alternate.
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 namespace concertina {
 namespace executor_bench {
 
-/// Seconds of one step of one rank.
+/// Seconds of one step on one rank.
 enum StepPart { kStep, kStage, kLoad, kUpdate, kWait, kOverhead, kParts };
 using Parts = std::array<double, kParts>;
 
@@ -35,7 +35,7 @@ Parts parts_of(const TimedTrainer& bench) {
   return parts;
 }
 
-/// The parts of the rank that the executor costs most.
+/// Returns the parts of the rank with the largest overhead.
 Parts worst(Communicator& world, const Parts& mine) {
   const std::vector<double> all = gather_values(world, mine);
   Parts result{};

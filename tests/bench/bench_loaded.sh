@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What two threads of a rank lose to other programs on the same cores:
+# Measures how much other programs on the same cores slow down a rank with two threads:
 #   bench_loaded.sh [--binary FILE] [--busy N] [--rounds N] [--steps N] [--least RATIO] [OPTION...]
-# runs `concertina bench step` with 1 and with 2 threads by turns, beside N (2) processes that do
-# nothing but run, and prints the rates and the median of their ratios; ends with 1 if that is below
-# RATIO (0.7). OPTIONs go to `bench step`: --set KEY=VALUE ... --busy 0: undisturbed.
+# alternately runs `concertina bench step` with 1 and with 2 threads, next to N (2) busy loops, and
+# prints the rates and the median of their ratios; exits with 1 if that is below
+# RATIO (0.7). OPTIONs go to `bench step`: --set KEY=VALUE ... --busy 0: no busy loops.
 set -euo pipefail
 
 binary=$(dirname "$0")/../../build/experiments/concertina
@@ -19,7 +19,7 @@ while (($#)); do
     *) rest+=("$1"); shift ;;
   esac
 done
-[[ -x $binary ]] || { echo "bench_loaded.sh: no binary at $binary: ninja -C build" >&2; exit 2; }
+[[ -x $binary ]] || { echo "bench_loaded.sh: $binary does not exist: run ninja -C build" >&2; exit 2; }
 
 pids=()
 trap '((${#pids[@]} == 0)) || kill "${pids[@]}" 2>/dev/null || true' EXIT
@@ -36,8 +36,8 @@ ratios=()
 for ((i = 0; i < rounds; ++i)); do
   one=$(rate 1) two=$(rate 2)
   ratios+=("$(awk -v a="$one" -v b="$two" 'BEGIN { printf "%.3f", b / a }')")
-  echo "beside $busy busy processes: 1 thread $one tokens/s, 2 threads $two, ratio ${ratios[-1]}"
+  echo "with $busy busy processes: 1 thread $one tokens/s, 2 threads $two, ratio ${ratios[-1]}"
 done
 median=$(printf '%s\n' "${ratios[@]}" | sort -n | sed -n "$(((rounds + 1) / 2))p")
-echo "median ratio $median, at least $least wanted"
+echo "median ratio $median, at least $least is expected"
 awk -v a="$median" -v b="$least" 'BEGIN { exit !(a >= b) }'

@@ -1,6 +1,6 @@
-// What the simulator says a step takes, and what it takes.
-// Invariant: the costs come from the steps of the first schedule alone; every schedule's steps are
-// run in turns in one launch, so that all see the same machine.
+// Compares the simulator's prediction of a step's time with the measured time.
+// Invariant: the costs come from steps of the first schedule only; steps of all schedules alternate
+// in one launch, so that all run under the same conditions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 namespace concertina {
 namespace prediction_bench {
 
-constexpr double kSame = 0.01;  // schedules that differ by less have no rank
-constexpr double kTie = 0.001;  // predictions that differ by less say nothing of the order
+constexpr double kSame = 0.01;  // schedules that differ by less are not ranked
+constexpr double kTie = 0.001;  // predictions that differ by less predict no order
 
 /// "NAME:CHUNKS".
 RunConfig with_schedule(RunConfig config, const std::string& text) {
@@ -30,7 +30,7 @@ RunConfig with_schedule(RunConfig config, const std::string& text) {
   const char *begin = text.data() + colon + 1, *end = text.data() + text.size();
   const auto [parsed, error] = std::from_chars(begin, end, config.parallel.chunks);
   if (error != std::errc{} || parsed != end || config.parallel.chunks < 1)
-    throw_input(fmt::format("'{}' is no schedule", text), "--schedules",
+    throw_input(fmt::format("'{}' is not a schedule", text), "--schedules",
                 "NAME, or NAME:CHUNKS such as interleaved-1f1b:2");
   return config;
 }
@@ -53,7 +53,7 @@ struct Subject : TimedTrainer {
   std::vector<double> seconds, busies;  // of this rank's measured steps
 };
 
-/// The median over steps of what the slowest rank took, in seconds.
+/// Returns the median over steps of the slowest rank's time, in seconds.
 double measured_seconds(const Subject& subject, Communicator& world) {
   const std::vector<double> all = gather_values(world, subject.seconds);
   std::vector<double> slowest(subject.seconds.size());
@@ -92,9 +92,9 @@ bool ranking_right(const Json& schedules) {
 
 struct PredictionOptions : ConfigOptions {
   std::vector<std::string> schedules = {"1f1b", "gpipe", "interleaved-1f1b:2", "zb-h1"};
-  int steps = 20;  // measured of each, after `warmup`
+  int steps = 20;  // measured per schedule, after `warmup`
   int warmup = 3;
-  double bound = 5;  // percent that a prediction may be off
+  double bound = 5;  // largest error of a prediction, percent
 };
 
 int run(const PredictionOptions& options, MpiEnvironment& mpi) {
@@ -135,7 +135,7 @@ void declare(CLI::App& app, PredictionOptions& options) {
   add_number(app, "--steps", options.steps, "measured steps of each");
   add_number(app, "--warmup", options.warmup, "steps before them", CLI::NonNegativeNumber);
   add_number(app, "--bound", options.bound, "percent off that make it fail");
-  // Small enough for a minute, large enough that units take milliseconds.
+  // Small enough to take a minute, large enough for units to take milliseconds.
   options.defaults = {"model.layers=4",       "model.width=256", "model.heads=4",
                       "model.context=256",    "model.vocab=256", "batch.global=16",
                       "batch.microbatches=8", "run.threads=1",   "parallel.dp=1"};

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What the layout policy gains beside a program on the core of one of two ranks:
+# Measures what the layout policy gains when another program uses the core of one of two ranks:
 #   bench_straggler.sh [--binary FILE] [--busy N] [--rounds N] [--least RATIO] [KEY=VALUE...]
-# trains with the even layout and with elastic.policy=predicted by turns, rank 0 on the first core and
-# rank 1 on the second, beside N (1) processes there that do nothing but run. Prints the seconds of
-# both launches, all included, and the median of their ratios; ends with 1 if that is below RATIO (1.3)
-# or the two have other bits. --busy 0: undisturbed. KEY=VALUE, such as parallel.dp=2, go to both.
+# alternately trains with the even layout and with elastic.policy=predicted, rank 0 on the first core
+# and rank 1 on the second, next to N (1) busy loops there. Prints the seconds of both whole
+# launches and the median of their ratios; exits with 1 if that is below RATIO (1.3) or the bits
+# differ. --busy 0: no busy loops. KEY=VALUE, such as parallel.dp=2, are passed to both.
 set -euo pipefail
 
 binary=$(dirname "$0")/../../build/experiments/concertina
@@ -19,12 +19,12 @@ while (($#)); do
     *) keys+=("$1"); shift ;;
   esac
 done
-[[ -x $binary ]] || { echo "bench_straggler.sh: no binary at $binary: ninja -C build" >&2; exit 2; }
+[[ -x $binary ]] || { echo "bench_straggler.sh: $binary does not exist: run ninja -C build" >&2; exit 2; }
 binary=$(realpath "$binary")
 . "$(dirname "$0")/../../experiments/env.sh"
 read -r -a cores < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
   awk -F- '{ for (c = $1; c <= ($2 == "" ? $1 : $2); ++c) print c }' | xargs)
-((${#cores[@]} >= 2)) || { echo "bench_straggler.sh: two cores are needed" >&2; exit 2; }
+((${#cores[@]} >= 2)) || { echo "bench_straggler.sh: needs two cores" >&2; exit 2; }
 
 room=$(mktemp -d) pids=()
 trap '((${#pids[@]} == 0)) || kill "${pids[@]}" 2>/dev/null || true; rm -rf "$room"' EXIT
@@ -43,7 +43,7 @@ run() {
   mpirun -n 1 taskset -c "${cores[0]}" "${train[@]}" : -n 1 taskset -c "${cores[1]}" "${train[@]}" \
     > "$1.log" 2>&1 || { cat "$1.log" >&2; exit 1; }
 }
-# figure NAME KEY: of its result.json.
+# figure NAME KEY: prints KEY of its result.json.
 figure() { sed -n "s/.*\"$2\": *\"\{0,1\}\([0-9a-f.]*\).*/\1/p" "runs/$1/result.json" | head -n 1; }
 
 ratios=()
@@ -52,10 +52,10 @@ for ((i = 0; i < rounds; ++i)); do
   run "elastic$i" elastic.policy=predicted elastic.every=10
   even=$(figure "even$i" launch_s) elastic=$(figure "elastic$i" launch_s)
   ratios+=("$(awk -v a="$even" -v b="$elastic" 'BEGIN { printf "%.3f", a / b }')")
-  echo "beside $busy busy processes: even $even s, elastic $elastic s, ratio ${ratios[-1]}"
+  echo "with $busy busy processes: even $even s, elastic $elastic s, ratio ${ratios[-1]}"
   grep -h 'takes .* as long\|predicted\| -> ' "elastic$i.log" | head -n 4 || true
   [[ $(figure "even$i" state_sha256) == "$(figure "elastic$i" state_sha256)" ]] ||
-    { echo "bench_straggler.sh: other bits" >&2; exit 1; }
+    { echo "bench_straggler.sh: the bits differ" >&2; exit 1; }
 done
 sorted=$(printf '%s\n' "${ratios[@]}" | sort -n)
 median=$(sed -n "$(((rounds + 1) / 2))p" <<< "$sorted")

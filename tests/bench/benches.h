@@ -1,5 +1,5 @@
-// Benches of parts of the program that its tests cannot bound, since they depend on the machine:
-// each measures one part beside its prediction or its bound. `mpirun -n 2
+// Benches of parts of the program. Their times depend on the machine, so no test can limit them:
+// each compares one part with its prediction or its bound. Run with `mpirun -n 2
 // build/tests/bench/concertina_bench NAME`.
 #pragma once
 
@@ -13,21 +13,21 @@ namespace concertina {
 
 using Json = nlohmann::ordered_json;
 
-/// Prints the result on rank 0. Returns the exit code: a failure where `result` is not "ok".
+/// Prints the result on rank 0. Returns the exit code: failure unless `result` is "ok".
 int print_result(const Json& result);
 
-/// An option whose help has its default.
+/// Adds an option whose help shows its default.
 template <class T>
 void add_number(CLI::App& app, const char* name, T& value, const char* help,
                 const CLI::Validator& check = CLI::PositiveNumber) {
   app.add_option(name, value, help)->check(check)->capture_default_str();
 }
 
-/// Refuses a launch of one rank, which has nobody to `share`.
+/// Rejects a launch of one rank, which cannot `share` with others.
 void require_ranks(const Communicator& world, const char* share, const char* bench);
 
-/// The links between these ranks, for messages of `bytes`; `hosts`: by rank. Where `pair` is not
-/// {0, 0}, the link between these two is also that of its class. Collective, and the same on all.
+/// Measures the links between these ranks with messages of `bytes`; `hosts` is indexed by rank. A
+/// `pair` other than {0, 0} also represents its class of links. Collective, with equal results.
 MachineModel probe_links(Communicator& world, const std::vector<int>& hosts, std::size_t bytes,
                          std::pair<int, int> pair = {0, 0});
 

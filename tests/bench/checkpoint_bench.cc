@@ -1,7 +1,8 @@
-// Saves, loads and snapshots of a state, beside what the disk and the memory do with as many bytes,
-// by google-benchmark: checkpoint_bench [--benchmark_min_time=...] in the folder to measure; MB=400
-// is the size. Invariant: what is measured is what a run does: shards with their hashes, until they
-// are durable; reads that are verified; snapshots until they have their names. One rank.
+// Measures saves, loads and snapshots of a state, and how fast the disk and the memory handle the
+// same number of bytes, with google-benchmark: checkpoint_bench [--benchmark_min_time=...] in the
+// folder to measure; MB=400 is the size.
+// Invariant: measures what a run does on one rank: hashed shards until they are durable, verified
+// reads, and snapshots until they are named.
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,7 +28,7 @@ std::size_t megabytes() {
   return text == nullptr ? 256 : std::strtoul(text, nullptr, 10);
 }
 
-/// A state of equal tensors, each with two states of an optimizer, and room for another one.
+/// A state of equal tensors with two optimizer states each, and room for a copy.
 struct State {
   const std::size_t each = std::max<std::size_t>(1, megabytes() * 1'000'000 / 12 / kTensors);
   std::vector<float> data = std::vector<float>(3 * each * kTensors), other = data;
@@ -82,7 +83,7 @@ void forget(const std::string& path) {
   ::posix_fadvise(File(path, File::Mode::read).descriptor(), 0, 0, POSIX_FADV_DONTNEED);
 }
 
-/// Runs `work` once per iteration, `before` outside of its time.
+/// Runs `work` once per iteration; `before` runs before it and is not measured.
 template <class Before, class Work>
 void measure(benchmark::State& rounds, Before before, Work work) {
   for (auto _ : rounds) {
@@ -105,7 +106,7 @@ void write_and_sync(benchmark::State& rounds) {
       rounds, [] { remove_tree(kFolder); }, [] { write_raw(kFolder + "/raw"); });
 }
 
-/// `cold`: from the disk, as far as the page cache lets go of the file.
+/// `cold`: from the disk, as far as the page cache releases the file.
 void load_a_checkpoint(benchmark::State& rounds, bool cold) {
   const std::string commit = save(1);
   measure(

@@ -1,4 +1,4 @@
-// Every kernel of every backend against the oracle, and every thread count against one thread.
+// Checks all kernels of all backends against the oracle, and all thread counts against one thread.
 #include "core/backend.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ struct Candidate {
   std::unique_ptr<Backend> make() const { return make_cpu_backend(threads, isa); }
 };
 
-/// The backend, or null where this machine lacks the instruction set.
+/// Returns the backend, or null if this machine lacks the instruction set.
 std::unique_ptr<Backend> make_if_able(const Candidate& candidate) {
   try {
     return candidate.make();
@@ -49,7 +49,7 @@ void PrintTo(const Candidate& candidate, std::ostream* out) {
 
 TEST(Isa, OneDnnsLimitIsThatOfTheLoopsToo) {
   if (::getenv("ONEDNN_MAX_CPU_ISA") != nullptr || ::getenv("DNNL_MAX_CPU_ISA") != nullptr)
-    GTEST_SKIP() << "the limit is set from outside";
+    GTEST_SKIP() << "the environment already sets the limit";
   ASSERT_EQ(::setenv("DNNL_MAX_CPU_ISA", "sse41", 1), 0);
   EXPECT_EQ(cpu::choose_isa("").name, "baseline");
   EXPECT_THROW(cpu::choose_isa("avx2"), Error);
@@ -59,13 +59,13 @@ TEST(Isa, OneDnnsLimitIsThatOfTheLoopsToo) {
 class BackendTest : public testing::TestWithParam<Candidate> {
  protected:
   void SetUp() override {
-    if (backend_ == nullptr) GTEST_SKIP() << "not on this machine";
+    if (backend_ == nullptr) GTEST_SKIP() << "not supported on this machine";
   }
 
   const std::unique_ptr<Backend> backend_ = make_if_able(GetParam());
 };
 
-/// What the oracle gives for kernel_cases() of these: once, for all candidates.
+/// The oracle's results for kernel_cases() with these arguments, computed once for all candidates.
 const std::vector<Outputs>& expected_of(unsigned seed, int rounds, DType compute) {
   static std::map<std::tuple<unsigned, int, DType>, std::vector<Outputs>> known;
   const auto [at, is_new] = known.try_emplace({seed, rounds, compute});
@@ -94,7 +94,7 @@ TEST_P(BackendTest, OneBackendServesManyShapes) {
   }
 }
 
-/// The loops are as accurate as they say, for a map whose product is its input.
+/// GELU is as accurate as documented; the map here multiplies by 1, so its product is the input.
 TEST_P(BackendTest, PhiIsWithinOneInTenMillion) {
   constexpr std::int64_t kPoints = 30001;
   PackedMap map(*backend_, {kPoints, 1, 1, false, DType::f32});
@@ -106,7 +106,7 @@ TEST_P(BackendTest, PhiIsWithinOneInTenMillion) {
   const Buffer y = map.forward(x, none.view(), {Epilogue::Kind::gelu_erf, slope.view()});
   for (std::size_t i = 0; i < x.size(); ++i) {
     const auto u = static_cast<double>(x.data()[i]);
-    const double expected = oracle::gelu_erf(u);  // y is rounded once more
+    const double expected = oracle::gelu_erf(u);  // y is also rounded to fp32
     ASSERT_NEAR(static_cast<double>(y.data()[i]), expected,
                 1e-7 * std::abs(u) + 0x1p-24 * std::abs(expected))
         << u;
@@ -176,7 +176,7 @@ TEST(TeamTest, EachPieceRunsOnce) {
   }
 }
 
-/// A thread that lost its core delays the piece that it is in: others take the rest of its share.
+/// A thread that lost its core delays only its current piece; others take the rest of its share.
 TEST(TeamTest, AThreadThatStandsStillKeepsNoPieceFromOthers) {
   const cpu::Team team(2);
   std::atomic<int> done{0};
@@ -202,7 +202,7 @@ TEST(TeamTest, WhatAPieceThrowsReachesTheCaller) {
   EXPECT_EQ(done, 100);
 }
 
-/// All weights of whole products are 0.01.
+/// All weights of the whole products are 0.01.
 TEST(WholeProductsTest, ComputeWhatLinearMapsCompute) {
   constexpr std::int64_t kRows = 70, kIn = 40, kOut = 24;
   Data data(13);
@@ -233,7 +233,7 @@ TEST(CpuBackendTest, AnUnknownInstructionSetIsABadInput) {
   EXPECT_THROW(make_cpu_backend(1, "sse9"), Error);
 }
 
-/// Random bits: denormals, infinities and NaN too. x + 0 is x, so the embedding only rounds.
+/// Random bits include denormals, infinities and NaN. x + 0 is x, so the embedding only rounds.
 TEST(CpuBackendTest, Bf16IsRoundedAlikeOnEveryInstructionSet) {
   constexpr std::int64_t kWidth = 1003;
   Data data(5);
@@ -258,8 +258,8 @@ TEST(CpuBackendTest, Bf16IsRoundedAlikeOnEveryInstructionSet) {
   }
 }
 
-/// Sums of two weights are exact enough in fp32 to show whether each was rounded before, and the
-/// sum only once after it.
+/// Sums of two weights are exact enough in fp32 to show whether each weight was rounded first, and
+/// the sum only once afterwards.
 TEST(CpuBackendTest, ProductsReadWeightsRoundedAndAddThemInFp32) {
   constexpr std::size_t kWide = 300;
   Data data(11);
@@ -282,7 +282,7 @@ TEST(CpuBackendTest, ProductsReadWeightsRoundedAndAddThemInFp32) {
     }
 }
 
-/// sum_squares is in double: the test above sees it rounded to float only.
+/// sum_squares is accumulated in double: the test above only sees it rounded to float.
 TEST(CpuBackendTest, SumSquaresIsDoublePrecise) {
   Data data(7);
   const Buffer x = data.normal(5000);

@@ -24,14 +24,14 @@ TEST(Bf16Test, EveryValueOfItsOwnStaysAsItIs) {
   }
 }
 
-/// Against the two neighbours in double: the nearer one, at a tie the one that ends in 0.
+/// Expects the nearer of the two neighbors in double or, in a tie, the one ending in 0.
 TEST(Bf16Test, RoundsToTheNearestTiesToEven) {
   std::mt19937 random(3);
   for (int i = 0; i < 200000; ++i) {
     std::uint32_t bits = static_cast<std::uint32_t>(random()) & 0x7FFFFFFFU;
     if (i % 4 == 0) bits = (bits & 0x7FFF0000U) | 0x8000U;  // a tie
     if (i % 4 == 1) bits &= 0x007FFFFFU;                    // a denormal
-    if (bits >= 0x7F7F0000U) continue;                      // the upper neighbour is infinite
+    if (bits >= 0x7F7F0000U) continue;                      // the upper neighbor is infinite
     const auto below = static_cast<std::uint16_t>(bits >> 16);
     const Bf16 low{below}, high{static_cast<std::uint16_t>(below + 1)};
     const double x = static_cast<double>(std::bit_cast<float>(bits));

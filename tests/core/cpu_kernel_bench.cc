@@ -1,7 +1,7 @@
-// Times the kernels of the CPU backend that no product hides, one thread, in fp32 and bf16, each
-// beside a copy of its bytes. A copy writes past the caches, which a kernel does not, so half of
-// its rate is what is asked for: exit code 1 if something is slower. usage: cpu_kernel_bench
-// [INSTRUCTION_SET]
+// Measures the CPU backend's kernels that are not hidden behind products, on one thread, in fp32
+// and bf16, each with a copy of its bytes. A copy bypasses the caches, which a kernel does not, so
+// a kernel must reach half the copy's rate: exit code 1 if one is slower.
+// usage: cpu_kernel_bench [INSTRUCTION_SET]
 #include <fmt/format.h>
 
 #include "core/error.h"

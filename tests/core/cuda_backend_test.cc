@@ -1,5 +1,5 @@
-// Every kernel of the CUDA backend against the oracle: on a GPU where there is one, and on the host
-// by tests/core/cuda_emulation. Skips where neither is there.
+// Checks every kernel of the CUDA backend against the oracle, on a GPU if there is one, or on the
+// host with tests/core/cuda_emulation. Skipped if neither is available.
 #include "core/cuda/backend.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ std::unique_ptr<Backend> make(cuda::AttentionBy attention = cuda::AttentionBy::a
   return make_staged_backend(cuda::make_cuda_backend({.attention = attention}));
 }
 
-/// Those of kPrecisions that the device can do.
+/// The precisions of kPrecisions that the device supports.
 std::vector<Precision> precisions() {
   const auto backend = make();
   std::vector<Precision> able;
@@ -39,7 +39,7 @@ class CudaBackendTest : public testing::Test {
 
 class CudaKernelTest : public CudaBackendTest, public testing::WithParamInterface<std::string> {
  protected:
-  /// Those of this kernel, in all precisions.
+  /// The cases of this kernel in all precisions.
   static std::vector<KernelCase> cases(unsigned seed, int rounds) {
     std::vector<KernelCase> chosen;
     for (const Precision& precision : precisions())
@@ -47,7 +47,7 @@ class CudaKernelTest : public CudaBackendTest, public testing::WithParamInterfac
         if (one.name.starts_with(GetParam() + " ")) chosen.push_back(std::move(one));
     return chosen;
   }
-  /// Nothing, and a failure of the test, where the backend throws: the other cases have news too.
+  /// Returns nothing and fails the test if the backend throws, so that the other cases still run.
   static std::vector<Output> run(const KernelCase& kernel, Backend& backend) {
     try {
       return kernel.run(backend);
@@ -62,7 +62,7 @@ class CudaKernelTest : public CudaBackendTest, public testing::WithParamInterfac
   }
 };
 
-// A device is lost to a process after a fault: each kernel can be run by itself.
+// A fault makes the device unusable for the process, so each kernel can also be run by itself.
 INSTANTIATE_TEST_SUITE_P(, CudaKernelTest, testing::ValuesIn(kernel_names()),
                          [](const auto& kernel) { return kernel.param; });
 
@@ -82,7 +82,7 @@ TEST_P(CudaKernelTest, TheSameCallGivesTheSameBits) {
   }
 }
 
-/// The tests above are of cuDNN's attention where it is.
+/// The tests above use cuDNN's attention if cuDNN is available.
 TEST_F(CudaBackendTest, OurOwnAttentionMatchesTheOracleBesideCudnns) {
   if (const std::string refusal = cuda::dnn_refusal(0); !refusal.empty()) GTEST_SKIP() << refusal;
   for (const KernelCase& kernel : kernel_cases(6, 8, DType::bf16)) {
@@ -96,7 +96,7 @@ TEST_F(CudaBackendTest, OurOwnAttentionMatchesTheOracleBesideCudnns) {
 TEST_F(CudaBackendTest, SumSquaresIsDoublePrecise) {
   Data data(7);
   const Buffer x = data.normal(70000);
-  // One call follows the other; with 4, more than wait for the host.
+  // Consecutive calls; with blocks of 4, more results than can wait for the host at a time.
   const std::size_t blocks[] = {4096, 4, 13};
   std::vector<std::vector<double>> got;
   for (const std::size_t block : blocks) got.emplace_back((x.size() + block - 1) / block);
@@ -139,7 +139,7 @@ TEST_F(CudaBackendTest, RefusesWhatItCannotCompute) {
   EXPECT_THROW(backend->attention({1, 8, 1, 256, DType::bf16}), Error);
 }
 
-/// Anywhere: also where there is no GPU, no driver, no library, no CUDA in the build.
+/// Works on every machine: also without a GPU, a driver, a library, or CUDA in the build.
 TEST(CudaErrorTest, ADeviceThatIsNotThereIsABadInput) {
   const Error error = input_error([&] { cuda::make_cuda_backend({.device = 4096}); });
   EXPECT_FALSE(error.fix().empty());

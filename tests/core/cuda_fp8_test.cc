@@ -1,6 +1,5 @@
-// Linear maps in fp8: from the same quantized operands as the oracle's, so that all that is left to
-// explain is the rounding of results. On a GPU that has fp8, and on the host by
-// tests/core/cuda_emulation.
+// Tests linear maps in fp8. They get the same quantized operands as the oracle, so results differ
+// only by rounding. Runs on a GPU with fp8, and on the host with tests/core/cuda_emulation.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,15 +16,15 @@
 namespace concertina {
 namespace {
 
-/// Significant bits after the first, the exponent of the least step, the largest value.
+/// Mantissa bits after the first, the exponent of the smallest step, and the largest value.
 struct Fp8 {
   int bits, least;
   double most;
 };
 constexpr Fp8 kE4m3{3, -9, 448}, kE5m2{2, -16, 57344};
 
-/// What a tensor is after it went through fp8: scaled by a power of two into its range, rounded to
-/// the nearest with ties to even, and scaled back.
+/// Returns a tensor after a conversion to fp8 and back: scaled by a power of two into its range,
+/// rounded to nearest with ties to even, and scaled back.
 Buffer through(const Fp8& format, const Buffer& x) {
   double largest = 0;
   for (const float v : x.values()) largest = std::max(largest, std::abs(static_cast<double>(v)));
@@ -43,7 +42,7 @@ Buffer through(const Fp8& format, const Buffer& x) {
   return Buffer(values, x.view().dtype);
 }
 
-/// One map: what its products read, and what is added after them.
+/// One map: the operands of its products, and what is added to the results.
 struct Map {
   LinearShape shape;
   Buffer x, dy, w;
@@ -62,7 +61,7 @@ Map random_map(unsigned seed, const LinearShape& s) {
           data.normal(s.in * s.out)};
 }
 
-/// What the products of `map` multiply in fp8.
+/// Returns `map` with the operands that its fp8 products multiply.
 Map quantized(Map map) {
   map.x = through(kE4m3, map.x);
   map.dy = through(kE5m2, map.dy);
@@ -70,7 +69,7 @@ Map quantized(Map map) {
   return map;
 }
 
-/// y without and with what may follow it, dx, dweight alone and added.
+/// Returns y without and with an epilogue, dx, and dweight both alone and accumulated.
 std::vector<Buffer> products(Backend& backend, const Map& map, Products how) {
   LinearShape shape = map.shape;
   shape.products = how;
@@ -122,7 +121,7 @@ TEST_F(CudaFp8Test, ProductsAreThoseOfTheQuantizedOperands) {
   }
 }
 
-/// Zeros have no largest value to scale by, tiny values none that a float can hold the inverse of.
+/// Zeros have no largest value to scale by; the inverse of a tiny value can overflow a float.
 TEST_F(CudaFp8Test, ZerosAndTheSmallestValuesHaveAScale) {
   for (const float value : {0.0F, 1e-38F, 1e-40F}) {
     Map map = random_map(1, {16, 32, 16, false, DType::bf16});
@@ -133,7 +132,7 @@ TEST_F(CudaFp8Test, ZerosAndTheSmallestValuesHaveAScale) {
   }
 }
 
-/// E4M3 has no infinity, and a cast keeps to its range: what went wrong must show all the same.
+/// E4M3 has no infinity and a cast saturates, but non-finite values must still show in the result.
 TEST_F(CudaFp8Test, WhatIsNotFiniteShowsInTheResult) {
   for (const float bad : {INFINITY, -INFINITY, NAN}) {
     Map map = random_map(2, {32, 16, 48, false, DType::bf16});
@@ -149,7 +148,7 @@ TEST_F(CudaFp8Test, WhatIsNotFiniteShowsInTheResult) {
   }
 }
 
-/// A map that fp8 products cannot do has the bits of bf16; one that they can has not.
+/// A map that fp8 does not support gets the bits of bf16; a supported map gets others.
 TEST_F(CudaFp8Test, OtherSizesAreDoneInBf16) {
   for (const auto& [rows, in, out] :
        {std::tuple{16, 32, 48}, {17, 32, 48}, {16, 40, 48}, {16, 32, 8}}) {

@@ -1,8 +1,8 @@
-// Times every kernel of the CUDA backend at sizes that fill a GPU, each against two ceilings
-// measured in the same run: a copy inside device memory, and a square product of bf16. What only
-// moves memory has to reach a share of the copy: exit code 1 if something does not.
+// Measures every kernel of the CUDA backend at sizes that fill a GPU, and compares it with two
+// rates measured in the same run: a copy in device memory, and a square product in bf16. A kernel
+// that only moves memory must reach a share of the copy's rate: exit code 1 if one does not.
 //
-// Legend: R rows, T tokens a sample, C width, H heads, V vocabulary.
+// Legend: R rows, T tokens per sample, C width, H heads, V vocabulary.
 #include <fmt/format.h>
 
 #include <functional>
@@ -26,7 +26,7 @@ class Bench {
  public:
   explicit Bench(Device& device) : device_(device), rates_(device, kSizes) {}
 
-  /// Whether all fused kernels are fast enough.
+  /// Returns whether all fused kernels are fast enough.
   bool run() {
     ceilings();
     rates_.attempt([&] { products(); });
@@ -98,7 +98,7 @@ class Bench {
       });
   }
 
-  /// By another backend of the same GPU.
+  /// Measures attention on another backend of the same GPU.
   void attention(const std::string& name, Device& device) {
     const auto attention = device.attention({kSamples, kT, kH, kC / kH, DType::bf16});
     set_workspace(device);
@@ -109,7 +109,7 @@ class Bench {
     const View lse = rates_.memory().take(kR * kH, DType::f32);
     const double product = static_cast<double>(kR * (kT + 1)) * static_cast<double>(kC);
     const auto bytes = static_cast<double>(qkv.bytes() + y.bytes());
-    device_.synchronize();  // the operands are there
+    device_.synchronize();  // the operands are ready
     rates_.row(device, name, bytes, 2 * product, [&] {
       device.run(AttentionForward{*attention, qkv, {}, y, lse});
     });

@@ -17,7 +17,7 @@ using Device = Backend;
 constexpr std::size_t kGuard = 256;
 constexpr unsigned char kGuardValue = 0x45;
 
-/// In a destructor: what a kernel did wrong is often found by the call that waits for it.
+/// For destructors: the error of a kernel is often reported by a later call that waits for it.
 template <class F>
 void or_fail(const F& f) {
   try {
@@ -27,7 +27,7 @@ void or_fail(const F& f) {
   }
 }
 
-/// A block with a guard after it.
+/// A device block followed by a guard.
 class DeviceBlock {
  public:
   DeviceBlock(Device& device, std::size_t bytes)
@@ -53,7 +53,7 @@ class DeviceBlock {
   std::byte* block_;
 };
 
-/// The buffers of one call. One host buffer is one block, however often it is named.
+/// The buffers of one call. A host buffer gets one block, even if it is passed several times.
 class Staging {
  public:
   explicit Staging(Device& device) : device_(device) {}

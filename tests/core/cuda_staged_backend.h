@@ -1,5 +1,5 @@
-// A backend over host buffers that runs another one on its device: every buffer is copied in before
-// a call and out after it, so that tests written for host memory run on a GPU unchanged.
+// A backend over host buffers that runs another backend on its device. Every buffer is copied to
+// the device before a call and back after it, so tests written for host memory run on a GPU.
 // Invariant: a device block is as large as its buffer, and guarded against writes past its end.
 #pragma once
 

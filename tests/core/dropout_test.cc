@@ -1,5 +1,5 @@
-// What dropout keeps, as a random variable. That every backend keeps the same is tested with the
-// kernels (kernels/elementwise.cc).
+// Tests the distribution of what dropout keeps. The kernel tests (kernels/elementwise.cc) check
+// that every backend keeps the same elements.
 #include "core/rng.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ constexpr std::int64_t kElements = 1 << 18;
 constexpr double kSigmas = 4.5;
 const RandomAt kAt{17, 3, 100, 5};
 
-/// Dropout of `samples` samples of ones.
+/// Applies dropout to `samples` samples of ones.
 std::vector<float> dropped_ones(double share, const RandomAt& at = kAt, std::int64_t samples = 1) {
   const std::vector<float> ones(static_cast<std::size_t>(samples * kElements), 1.0F);
   const Buffer u(ones), y(ones.size());
@@ -26,14 +26,14 @@ std::vector<float> dropped_ones(double share, const RandomAt& at = kAt, std::int
   return y.values();
 }
 
-/// Both kept or both dropped, of `count` elements of each.
+/// Counts the elements that are kept in both or dropped in both, out of `count`.
 std::int64_t agreements(const float* a, const float* b, std::int64_t count) {
   std::int64_t sum = 0;
   for (std::int64_t i = 0; i < count; ++i) sum += (a[i] == 0) == (b[i] == 0);
   return sum;
 }
 
-/// That `sum` of `count` trials came true, each with probability p.
+/// Checks that `sum` of `count` trials succeeded, each with probability p.
 void expect_binomial(std::int64_t sum, std::int64_t count, double p, const char* what) {
   const auto n = static_cast<double>(count);
   EXPECT_NEAR(static_cast<double>(sum), n * p, kSigmas * std::sqrt(n * p * (1 - p))) << what;
@@ -66,7 +66,7 @@ TEST(DropoutTest, MasksOfDifferentCountersAreIndependent) {
                     kAgree, "neighbours");
 }
 
-/// Samples may be cut into microbatches in any way.
+/// Samples may be divided into microbatches in any way.
 TEST(DropoutTest, AMicrobatchIsItsSamples) {
   const std::vector<float> two = dropped_ones(0.3, kAt, 2);
   RandomAt second = kAt;

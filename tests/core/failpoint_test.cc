@@ -22,7 +22,7 @@ TEST_F(Failpoints, HappenWhereTheTextSaysAndAsOften) {
   arm_failpoints("weight-bit@3:rank=1,times=2;optimizer-bit");
   EXPECT_FALSE(failpoint("weight-bit", {{"step", 2}, {"rank", 1}}));
   EXPECT_FALSE(failpoint("weight-bit", {{"step", 3}, {"rank", 0}}));
-  EXPECT_FALSE(failpoint("weight-bit", {{"rank", 1}})) << "which step it is must be known";
+  EXPECT_FALSE(failpoint("weight-bit", {{"rank", 1}})) << "the step must be known";
   EXPECT_TRUE(failpoint("weight-bit", {{"step", 3}, {"rank", 1}}));
   EXPECT_TRUE(failpoint("weight-bit", {{"step", 3}, {"rank", 1}}));
   EXPECT_FALSE(failpoint("weight-bit", {{"step", 3}, {"rank", 1}}));

@@ -15,7 +15,7 @@
 namespace concertina {
 namespace {
 
-/// Random units whose parameters are their own, or one of three shared tensors.
+/// Random units with their own parameters, or with one of three shared tensors.
 ModelSpec random_model() {
   ModelSpec model;
   const int units = *rc::gen::inRange(1, 8);
@@ -65,7 +65,7 @@ TEST(BucketsTest, HoldEveryParameterOnce) {
   }));
 }
 
-/// Samples of a text of 4 tokens.
+/// Samples of a text with 4 tokens each.
 class TextSource final : public BatchSource {
  public:
   explicit TextSource(std::int64_t most_targets = 0)
@@ -195,7 +195,7 @@ TEST(LayersTest, ATiedTableTrainsOnInTheHeadWhereTheModelUnties) {
 
 TEST(LayersTest, SomethingTrainsOnWhateverIsFrozen) {
   EXPECT_EQ(most_frozen_layers(layered_model(3, true)), 3);
-  // A head that has the embedding's table alone is frozen with the first layer.
+  // A head that has only the embedding's table is frozen with the first layer.
   EXPECT_EQ(most_frozen_layers(layered_model(3, false)), 2);
   EXPECT_EQ(most_frozen_layers(layered_model(1, false)), 0);
   EXPECT_EQ(most_frozen_layers(ModelSpec{}), 0);

@@ -1,4 +1,4 @@
-// Attention over packed documents: each is as if it were a sample of its own.
+// Attention over packed documents must treat each document as a separate sample.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct AttentionResult {
   std::vector<float> y, lse, dqkv;
 };
 
-/// Both passes over qkv and dy, of one backend.
+/// Both passes of one backend over qkv and dy.
 class AttentionRun {
  public:
   AttentionRun(Backend& backend, AttentionShape shape)
@@ -50,7 +50,7 @@ class AttentionRun {
 };
 
 constexpr std::int64_t kTokens = 97;
-/// Where documents of two samples begin: of 1 token, of odd sizes, more than a tile.
+/// Starts of the documents in two samples: with 1 token, of odd sizes, larger than a tile.
 const std::vector<std::vector<std::int64_t>> kBegins{{0, 1, 4, 21, 90, 91}, {0, 33}};
 
 AttentionShape shape_of(std::int64_t kv_heads, DType compute = DType::f32) {
@@ -136,7 +136,7 @@ TEST(PackedAttention, EachDocumentDropsItsOwnScores) {
   Data data(4);
   const auto half = static_cast<std::size_t>(32 * shape.qkv_width());
   const Buffer qkv = data.normal(2 * static_cast<std::int64_t>(half)), dy = data.normal(64 * 32);
-  std::copy_n(qkv.data(), half, qkv.data() + half);  // two documents of one content
+  std::copy_n(qkv.data(), half, qkv.data() + half);  // two identical documents
   std::vector<std::int32_t> starts(64);
   std::fill(starts.begin() + 32, starts.end(), 32);
   const Buffer places = int_buffer(starts);

@@ -11,13 +11,13 @@ namespace {
 
 using Words = std::array<std::uint32_t, 4>;
 
-/// A seed whose key after mixing in the purpose is (low, high).
+/// Returns a generator whose key, mixed with the purpose, is (low, high).
 Rng with_key(std::uint32_t low, std::uint32_t high) {
   const std::uint32_t mixed = high ^ 0x9E3779B9U;  // Purpose::init == 1
   return {(static_cast<std::uint64_t>(mixed) << 32) | low, Purpose::init};
 }
 
-/// philox4x32 with 10 rounds, from Random123's kat_vectors.
+/// Known answers of philox4x32 with 10 rounds, from Random123's kat_vectors.
 TEST(RngTest, PhiloxKnownAnswers) {
   EXPECT_EQ(with_key(0, 0).words(0, 0, 0, 0),
             (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));

@@ -1,4 +1,4 @@
-// Ranks that were told different things are refused, all of them by the same words.
+// Ranks with different settings are rejected, all with the same message.
 #include "experiments/run/agreement.h"
 #include "experiments/run/verify.h"
 
@@ -22,7 +22,7 @@
 namespace concertina {
 namespace {
 
-/// What each of `ranks` ranks is told, where rank r's config is changed by `change(r, config)`.
+/// Returns each rank's message if `change(r, config)` changes the config of rank r.
 std::vector<std::string> answers(int ranks, const std::function<void(int, RunConfig&)>& change) {
   std::vector<std::string> all(static_cast<std::size_t>(ranks));
   run_threads(ranks, [&](Communicator& world) {
@@ -61,9 +61,9 @@ TEST(Agreement, SaysWhichRanksHaveWhat) {
             "ranks 3-4");
 }
 
-/// As a library does that was built with -ffast-math, or sets its own rounding.
+/// Changes floating-point settings, as a library built with -ffast-math may do.
 TEST(Agreement, ARankThatComputesOtherwiseIsNamed) {
-  constexpr unsigned kFlush = 0x8000, kZeros = 0x0040;  // of MXCSR
+  constexpr unsigned kFlush = 0x8000, kZeros = 0x0040;  // bits of MXCSR
   const std::pair<std::function<void()>, std::string> cases[] = {
       {[] { std::fesetround(FE_UPWARD); }, "rounds up"},
       {[] { std::fesetround(FE_DOWNWARD); }, "rounds down"},
@@ -75,7 +75,7 @@ TEST(Agreement, ARankThatComputesOtherwiseIsNamed) {
        "rounds to nearest, treats denormal operands as 0"}};
   for (const auto& [change, text] : cases) {
     const auto all = answers(3, [&](int rank, RunConfig&) {
-      if (rank == 1) change();  // of its thread alone
+      if (rank == 1) change();  // affects only its thread
     });
     const std::string start = "the ranks do not agree on floating-point arithmetic: ";
     const std::string odd = text + " on rank 1", others = "rounds to nearest on ranks 0,2";
@@ -84,7 +84,7 @@ TEST(Agreement, ARankThatComputesOtherwiseIsNamed) {
   }
 }
 
-/// Each end makes as many messages as the other, whatever it makes of its times.
+/// Both ends send the same number of messages, whatever times they compute.
 TEST(Agreement, ALinkIsMeasuredWhereOneEndRoundsOtherwise) {
   for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO})
     for (int time = 0; time < 3; ++time)
@@ -95,7 +95,7 @@ TEST(Agreement, ALinkIsMeasuredWhereOneEndRoundsOtherwise) {
 }
 
 TEST(Agreement, AVariableOfSomeRanksIsNamed) {
-  const Variables set{{"CONCERTINA__RUN__THREADS", "2"}};  // a key that may differ, even
+  const Variables set{{"CONCERTINA__RUN__THREADS", "2"}};  // even a key that may differ
   const auto all = answers(3, [&](int rank, RunConfig& config) {
     if (rank == 0) read_environment(set, config);
   });
@@ -115,10 +115,10 @@ TEST(Agreement, ASetOfInstructionsThatIsNamedIsTakenOrRefused) {
   ::unsetenv("DNNL_MAX_CPU_ISA");
 }
 
-/// What rank r is told where it reads the file `of_rank[r]` of this host.
+/// Returns the message of rank r if it reads the file `of_rank[r]` of this host.
 std::string text_answer(const std::vector<std::string>& of_rank) {
   const TemporaryDirectory directory;
-  for (const std::string& name : of_rank)  // all of one size; a name's first letter is its content
+  for (const std::string& name : of_rank)  // all of one size; content: the name's first letter
     std::ofstream(directory.path() + "/" + name) << std::string(1000, name[0]);
   std::string answer;
   run_threads(static_cast<int>(of_rank.size()), [&](Communicator& world) {
@@ -140,7 +140,7 @@ std::string text_answer(const std::vector<std::string>& of_rank) {
   return answer;
 }
 
-// Sizes agree, and ranks on one host may be told different files.
+// Sizes agree, and ranks on one host may get different files.
 TEST(TextIdentity, IsOfTheContentThatEachRankReads) {
   EXPECT_EQ(text_answer({"a", "a", "a"}), "agreed");
   EXPECT_EQ(text_answer({"a", "a2", "a3"}), "agreed");
@@ -148,7 +148,7 @@ TEST(TextIdentity, IsOfTheContentThatEachRankReads) {
   EXPECT_NE(text_answer({"a", "a2", "b", "b"}).find("rank 2 on "), std::string::npos);
 }
 
-// A token file says its own hash, so a byte that a disk has lost is found before the first step.
+// A token file contains its own hash, so a byte lost by a disk is found before the first step.
 TEST(TextIdentity, VerifiesATokenFileThatItHasNotReadYet) {
   const TemporaryDirectory directory;
   const std::string path = directory.path() + "/train.tok";

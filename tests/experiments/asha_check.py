@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Whether successive halving finds what the whole grid finds, and for how much less.
+"""Checks whether successive halving finds the same as the whole grid, and at what cost.
 
-Trains 27 configs of a small model (learning rate x width x dropout) to the end, and the same 27 by
-`method = "asha"`, for three seeds. PASS: for each seed the same best config, for at most 40% of the
-grid's steps. Some minutes on two cores. usage: asha_check.py [--dir DIR] [--jobs N] [--text FILE]
+Trains 27 configs of a small model (learning rate x width x dropout) to the end, and the same 27 with
+`method = "asha"`, for three seeds. PASS: the same best config for each seed, with at most 40% of the
+grid's steps. Takes minutes on two cores. usage: asha_check.py [--dir DIR] [--jobs N] [--text FILE]
 """
 
 import argparse
@@ -64,15 +64,15 @@ def described(row):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dir", default="studies/asha_check", help="where the studies are made")
-    parser.add_argument("--jobs", type=int, default=2, help="trials side by side")
-    parser.add_argument("--text", default="build/data/bible.txt", help="what is trained on")
+    parser.add_argument("--dir", default="studies/asha_check", help="folder for the studies")
+    parser.add_argument("--jobs", type=int, default=2, help="number of parallel trials")
+    parser.add_argument("--text", default="build/data/bible.txt", help="training text")
     options = parser.parse_args()
     folder = pathlib.Path(options.dir)
     folder.mkdir(parents=True, exist_ok=True)
     text = pathlib.Path(options.text).resolve()
     if not text.is_file():
-        sys.exit(f"asha_check.py: there is no text {text}: --text FILE")
+        sys.exit(f"asha_check.py: {text} does not exist; use --text FILE")
     passed = True
     for seed in (1, 2, 3):
         grid = run(folder, f"grid{seed}", text, seed, "", options.jobs)

@@ -1,4 +1,4 @@
-// Bad configs: each is one error that says what, where and what would be right.
+// Bad configs: each gives one error that says what is wrong, where, and what would be right.
 #include <gtest/gtest.h>
 
 #include "experiments/config/config_keys.h"
@@ -7,7 +7,7 @@
 namespace concertina {
 namespace {
 
-// Where, what, what would be right, and the file.
+// Where, what, what would be right, and the file's text.
 constexpr const char* kRefused = R"(
 a.toml:2:1 | unknown key batch.globl | batch.global | [batch]\nglobl = 3
 a.toml:2:1 | unknown key freeze.alpa | freeze.alpha (keys of [freeze]: units, tensors, tied, policy,
@@ -98,7 +98,7 @@ TEST(BadConfig, SaysWhatWhereAndWhatWouldBeRight) {
   expect_has(error.fix(), "[table] lines");
 }
 
-/// What a key's row of the table excludes is refused at its place.
+/// Values that a key's row of the table excludes are rejected with their position.
 TEST(BadConfig, EveryKeyRefusesOtherTypesAndValues) {
   int refused = 0;
   for (const Key& key : config_keys()) {
@@ -129,7 +129,7 @@ TEST(BadConfig, EveryKeyRefusesOtherTypesAndValues) {
   EXPECT_GT(refused, 200);
 }
 
-/// An end that is not in the range is not what kernels get in fp32 either.
+/// An excluded end of a range must also be excluded after rounding to fp32, which kernels use.
 TEST(Config, ValuesHoldInFp32) {
   int ends = 0;
   for (const Key& key : config_keys()) {
@@ -178,7 +178,7 @@ TEST(Config, UnreadableFilesAreBadInput) {
 TEST(Config, MistypedKeysFindTheirWay) {
   for (const Key& key : config_keys()) {
     const std::string name(key.name);
-    // One letter less is still closest to its own key, or to one at the same distance.
+    // With one letter less, the nearest key is still its own, or one at the same distance.
     EXPECT_FALSE(nearest_key(name.substr(0, name.size() - 1)).empty()) << name;
     EXPECT_EQ(nearest_key(name), name);
   }

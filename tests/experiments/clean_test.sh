@@ -1,5 +1,5 @@
 #!/bin/bash
-# `data inspect --quality` and `data clean` as a user meets them.
+# Tests `data inspect --quality` and `data clean` on the command line.
 # usage: clean_test.sh CONCERTINA
 set -u
 binary=$(realpath -- "$1")
@@ -22,16 +22,16 @@ exits 0 quality "$binary" data inspect --quality dirty.tsv "${look[@]}" --json -
 holds counts '{f: v and v["rows"] for f, v in r["faults"].items()} == dict(broken=1, undecodable=1, empty=1, conflict=2, overlap=1, duplicate=2, near=1, cut=None)'
 holds places 'r["faults"]["near"]["first"][0]["at"] == "dirty.tsv:11" and r["faults"]["overlap"]["first"][0]["other"] == "held.tsv:2"'
 grep -q '<html' page.html || fail 'no page'
-! grep -qE '(src|href)="(http|/)' page.html || fail 'the page refers to something outside'
+! grep -qE '(src|href)="(http|/)' page.html || fail 'the page links to another site'
 exits 0 'quality as text' "$binary" data inspect --quality dirty.tsv "${look[@]}" --context 16
 grep -q '^duplicate  *2  *15.4%  has the text of an earlier row$' out || fail 'no line of duplicates'
-grep -q '^cut  *[1-9]' out || fail 'nothing is too long'
+grep -q '^cut  *[1-9]' out || fail 'no row is too long'
 
 exits 0 clean "$binary" data clean dirty.tsv "${look[@]}" --out clean.tsv --json
 holds 'what was dropped' '(r["kept"], r["dropped"], r["because"]) == (4, 7, dict(broken=1, undecodable=1, empty=1, conflict=2, overlap=1, duplicate=1))'
 printf 'sentence\tlabel\r\nA good film\t1\r\nquite another sentence about a film\t1\nquite another sentence about a films\t0\n"quoted"\t1\n' |
-  cmp - clean.tsv || fail 'other rows are kept, or other bytes'
-python3 - <<'EOF' || fail 'what was dropped is listed otherwise'
+  cmp - clean.tsv || fail 'the wrong rows are kept, or bytes differ'
+python3 - <<'EOF' || fail 'the list of dropped rows is wrong'
 import json
 rows = [json.loads(line) for line in open("clean.tsv.dropped.jsonl", encoding="utf-8")]
 assert [(row["line"], row["fault"]) for row in rows] == [
@@ -45,17 +45,17 @@ cp clean.tsv before.tsv
 refused 'the file already exists' data clean dirty.tsv "${look[@]}" --out clean.tsv
 cmp -s before.tsv clean.tsv || fail 'a file was replaced'
 refused 'the file already exists' data clean dirty.tsv "${look[@]}" --out other.tsv --dropped clean.tsv
-[ ! -e other.tsv ] || fail 'half of it was written'
+[ ! -e other.tsv ] || fail 'a partial file was written'
 refused 'several files cannot be written to one' data clean dirty.tsv clean.tsv "${look[@]}" --out other.tsv
 refused 'no rows are left' data clean held.tsv --format tsv --set data.validation_files=held.tsv --out other.tsv
 refused 'is not a format of tables' data inspect --quality dirty.tsv --format text
 refused 'has no effect without --quality' data inspect dirty.tsv --format tsv --near 0.5
 
-# Quotes, line ends in cells and further columns stay as they are; a text without labels has no conflicts.
+# Quotes, line breaks in cells and further columns are preserved; texts without labels have no conflicts.
 printf '\xef\xbb\xbfid,text\r\n1,"two\nlines, ""so"""\r\n2,"two  LINES, ""SO"""\r\n3,"open\r\n' >dirty.csv
 exits 0 'clean csv' "$binary" data clean dirty.csv --format csv --out clean.csv
-printf 'id,text\r\n1,"two\nlines, ""so"""\r\n' | cmp - clean.csv || fail 'another csv'
+printf 'id,text\r\n1,"two\nlines, ""so"""\r\n' | cmp - clean.csv || fail 'the csv differs'
 printf '{"text": "a", "more": [1]}\n\n{"text": "A"}\n{"text": ""}\n' >dirty.jsonl
 exits 0 'clean jsonl' "$binary" data clean dirty.jsonl --format jsonl --out clean.jsonl
-printf '{"text": "a", "more": [1]}\n' | cmp - clean.jsonl || fail 'other JSON lines'
+printf '{"text": "a", "more": [1]}\n' | cmp - clean.jsonl || fail 'the JSON lines differ'
 exit $bad

@@ -1,20 +1,20 @@
 #!/bin/sh
-# The command line as a user meets it: help on every level, one clear message for bad input.
+# Tests the command line: help on every level, and one clear message for bad input.
 # usage: cli_test.sh CONCERTINA
 set -u
-export LC_ALL=C  # bytes of a broken input may be no text in other locales
+export LC_ALL=C  # bytes of broken input may be invalid text in other locales
 binary=$(realpath -- "$1")
 . "$(dirname -- "$0")/../shell_checks.sh"
 unset OMPI_COMM_WORLD_SIZE SLURM_STEP_NUM_TASKS PMI_SIZE
 
-# ok TEXT ARGUMENTS...: exit code 0, TEXT in stdout.
+# ok TEXT ARGUMENTS...: expects exit code 0 and TEXT in stdout.
 ok() {
   text=$1; shift
   exits 0 "concertina $*" "$binary" "$@"
   grep -qF -e "$text" out || fail "concertina $*: no '$text'"
 }
 
-# refused TEXT ARGUMENTS...: exit code 2, one message of three parts with TEXT, nothing on stdout.
+# refused TEXT ARGUMENTS...: expects exit code 2, one message of three parts with TEXT, and empty stdout.
 refused() {
   text=$1; shift
   exits 2 "concertina $*" "$binary" "$@"
@@ -22,12 +22,12 @@ refused() {
   one_message "$text" "concertina $*"
 }
 
-# json ARGUMENTS...: stdout is one line, one JSON object.
+# json ARGUMENTS...: expects stdout to be one line with one JSON object.
 json() {
   exits 0 "concertina $*" "$binary" "$@"
   [ "$(wc -l <out)" = 1 ] || fail "concertina $*: more than one line"
   python3 -c 'import json, sys; assert isinstance(json.load(sys.stdin), dict)' <out ||
-    fail "concertina $*: no JSON object"
+    fail "concertina $*: not a JSON object"
 }
 
 ok 'Usage: concertina' --help
@@ -38,45 +38,45 @@ for command in $("$binary" --help | sed '1,/^Subcommands:/d' | awk 'NF { print $
     ok "Usage: concertina $command $sub" "$command" "$sub" --help
   done
 done
-# Both words that have to be there for the loops above to have tested anything.
+# If one of these failed, the loops above would have tested nothing.
 ok 'Usage: concertina doctor' doctor --help
 ok 'Usage: concertina schedule simulate' schedule simulate --help
 
-# Words of a help text stay whole in any terminal.
+# Help texts never split a word, whatever the terminal's width.
 for columns in 40 100; do
   COLUMNS= script -qec "stty cols $columns; '$binary' --help" /dev/null < /dev/null | tr -d '\r' > help
   [ "$(wc -L < help)" -le $columns ] || fail "help is wider than $columns columns"
   "$binary" --help | tr -s ' \n' '\n' > whole
-  tr -s ' \n' '\n' < help | cmp -s - whole || fail "help has other words in $columns columns"
+  tr -s ' \n' '\n' < help | cmp -s - whole || fail "the words of the help differ in $columns columns"
 done
 ok 'layers can be frozen' --help
 
-# A run or its name mistyped.
+# A mistyped run or run name.
 mkdir -p runs/bible && : > runs/bible/config.toml
 refused 'try: runs/bible' eval runs/bibel
 refused 'try: runs/bible' eval bibles
 refused 'one of: runs/bible' eval nothing
-# A link to itself is an error of the input, wherever it is met.
+# A link to itself is an input error, wherever it occurs.
 mkdir runs/looped && : > runs/looped/config.toml && ln -s checkpoints runs/looped/checkpoints && ln -s self.toml self.toml
 refused 'at: self.toml' study run self.toml
 refused 'at: runs/looped/checkpoints' generate runs/looped
 rm -r runs self.toml
 
-# A machine without a launcher, a home, or Slurm's programs: words of ours.
+# A machine without mpirun, a home directory or Slurm's programs: our own messages.
 mkdir none
 env PATH="$PWD/none" "$binary" doctor > out 2> err || fail 'doctor without mpirun'
 grep -q 'warning: mpirun is not on PATH' out && [ ! -s err ] || fail 'doctor without mpirun'
 env -u HOME "$binary" doctor > out 2> err || fail 'doctor without HOME'
 grep -q 'warning: HOME is not set' out && [ ! -s err ] || fail 'doctor without HOME'
-env SLURM_JOB_ID=7 SLURM_NODELIST=n1 "$binary" doctor > out 2> err && [ ! -s err ] || fail "doctor in Slurm's job"
+env SLURM_JOB_ID=7 SLURM_NODELIST=n1 "$binary" doctor > out 2> err && [ ! -s err ] || fail "doctor in a Slurm job"
 for given in '' /usr/bin/true; do
   [ -z "$given" ] || ln -sf "$given" none/scontrol
   SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 SLURM_JOB_NODELIST='n[1-2]' PATH="$PWD/none" \
-    "$binary" run --ranks 2 -- train data.text=none > out 2> err && fail 'a job of Slurm without its programs'
+    "$binary" run --ranks 2 -- train data.text=none > out 2> err && fail 'a Slurm job without the programs of Slurm'
   one_message "but ${given:+srun}" 'a job of Slurm without its programs'
 done
 
-# A build from source: the text that quickstart.sh makes, or how to make it.
+# In a source build: uses the text that quickstart.sh creates, or says how to create it.
 mkdir -p build/experiments build/data
 cp "$binary" build/experiments/concertina
 exits 2 'quickstart without a text' env PATH="$PWD/none" build/experiments/concertina quickstart
@@ -121,7 +121,7 @@ refused 'cuDNN is for GPUs' plan --world 2 --set numerics.attention=cudnn
 refused 'heads of 32 columns in fp32' plan --world 2 --set run.device=cuda --set numerics.attention=cudnn
 refused 'auto, own, cudnn' plan --world 2 --set numerics.attention=flash
 
-# Without products of bf16 in the processor, they are emulated, and whoever wants them is told so.
+# If the processor has no bf16 products, they are emulated, and users who select them are warned.
 DNNL_MAX_CPU_ISA=AVX2; export DNNL_MAX_CPU_ISA
 ok 'bf16 emulated by fp32' doctor
 ok 'warning: numerics.compute = "bf16" is emulated' doctor --set numerics.compute=bf16
@@ -145,7 +145,7 @@ refused 'not in range 1 to 4096' schedule show 1f1b --ranks 0
 refused 'expected three costs, got 2' schedule simulate 1f1b --costs 1,2
 printf 'ranks_per_host = 1\n[remote]\nlatency_s = 1.0\nbytes_per_s = 10.0\n' >machine.toml
 links='--costs 1,1,1 --links machine.toml --boundary-bytes'
-# F, a message of 2 s and 1 s of latency, F and B, the same back, B, and ranks meet in STEP: 1 s more.
+# F, a message of 2 s with 1 s latency, F and B, the same back, B, and a joint STEP: 1 s more.
 ok 'makespan 13 ' schedule simulate 1f1b --ranks 2 --microbatches 1 $links 20
 ok 'links: from machine.toml, all ranks on 2 hosts' schedule simulate 1f1b --ranks 2 $links 20
 ok 'links: none given: transfers are free' schedule simulate 1f1b
@@ -154,7 +154,7 @@ refused '--costs F,I,W --links machine.toml' schedule simulate 1f1b --costs mach
 refused '--boundary-bytes N: samples' schedule simulate 1f1b --links machine.toml
 refused '--links machine.toml as well' schedule simulate 1f1b --boundary-bytes 20
 refused 'not in range' schedule simulate 1f1b --links machine.toml --boundary-bytes -1
-# Costs of each stage; a latency in place of links, and the bubbles that papers define.
+# Costs per stage; a latency instead of links, and the definitions of the bubble in papers.
 printf 'F,I,W\n1,2,3\n4,5,6\n' >stages.csv
 ok 'makespan 36 ' schedule simulate gpipe --ranks 2 --microbatches 2 --costs stages.csv
 refused 'costs of 2 stages, but a pipeline has 4 stages' schedule simulate gpipe --costs stages.csv
@@ -182,7 +182,7 @@ refused 'not in {step,span}' $small --objective steps
 refused 'not in range 0 to 1' $small --kept-for-w 1.5
 refused --kept-for-w $small --kept-for-w nan
 refused 'the file has costs of 2 stages for 4 ranks' $small --costs stages.csv
-# Numbers that are none, or beyond all sense, are refused wherever they enter; nothing hangs.
+# Invalid and absurd numbers are rejected everywhere; nothing hangs.
 for figure in nan inf -1 1e308 1e-308 '' x; do
   refused "'$figure' is not a number of seconds" schedule simulate 1f1b --costs "1,$figure,1"
   refused "'$figure' is not a number of seconds" schedule search --costs "1,$figure,1"
@@ -208,7 +208,7 @@ refused "a pair has no 'to'" schedule simulate 1f1b --links bad.toml --boundary-
 printf '[local]\nlatency_s = 1\n[[pair]]\nfrom = 1\nto = 4\nlatency_s = 1\n' >bad.toml
 ok '1 of 1 pairs have ranks other than 0 to 3 and are not used' \
   schedule simulate 1f1b --ranks 4 --links bad.toml --boundary-bytes 1
-# What would never end is no file: pipes and devices.
+# Pipes and devices, which have no end, are not accepted as files.
 mkfifo pipe.csv pipe.toml || fail 'no mkfifo'
 refused 'it is a pipe or a device' schedule check pipe.csv
 refused 'it is a pipe or a device' schedule check /dev/zero
@@ -226,17 +226,17 @@ refused '234881024 actions' schedule check 1f1b --ranks 512 --microbatches 65536
 python3 -c 'print("," * 20000000)' >commas.csv
 (ulimit -v 1000000; refused 'no actions' schedule check commas.csv; exit $bad) || bad=1
 rm commas.csv
-# A name need not be UTF-8.
+# A name need not be valid UTF-8.
 odd=$(printf 'odd\377.toml')
 cp machine.toml "$odd"
 json schedule simulate 1f1b --links "$odd" --boundary-bytes 20 --json
-# Beside a file, the command line may only say what the file says.
+# Options for a schedule file may only repeat what the file says.
 printf '0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n' >two.csv
 ok 'ok: 2 ranks' schedule check two.csv --ranks 2 --microbatches 2 --chunks 1
 refused 'contradicts the file, which has 2' schedule check two.csv --ranks 4
 refused 'contradicts the file, which has 2' schedule check two.csv --microbatches 8
 refused 'contradicts the file, which has 1' schedule check two.csv --chunks 2
-# LoopedBFS of 20 microbatches adds them in descending order: with as many leaves any order is right.
+# LoopedBFS of 20 microbatches adds them in descending order; with 20 leaves, every order is valid.
 python3 -c 'm = 20
 for r in (0, 1):
     f = [f"{s}F{i}" for s in (r, r + 2) for i in range(m)]
@@ -249,8 +249,8 @@ ok 0F0 schedule show looped.csv --leaves 20
 refused '3 leaves do not evenly divide 20' schedule check looped.csv --leaves 3
 refused '3 leaves do not evenly divide 8' schedule search --ranks 2 --leaves 3
 ok found schedule search --ranks 1 --leaves 4
-# Pictures of predicted steps: of names and files, one scale for all; what cannot be written is
-# refused before the work.
+# Pictures of predicted steps, by name and from files, with one time scale; a file that cannot be
+# written is reported before the work.
 for kind in svg tex html; do
   ok "wrote drawn.$kind" schedule draw 1f1b zb-v two.csv --out drawn.$kind
   [ -s drawn.$kind ] || fail "drawn.$kind is empty"
@@ -264,7 +264,7 @@ json schedule draw 1f1b --ranks 4 $links 20 --width 3.25 --out links.svg --json
 "$binary" schedule draw 1f1b $links 20 --out links.svg --json | python3 -c 'import json, sys
 one = json.load(sys.stdin)["schedules"][0]
 assert one["by_cause"]["transfer"] > 0.1
-assert abs(sum(one["by_cause"].values()) - one["bubble"]) < 1e-9' || fail 'causes in JSON'
+assert abs(sum(one["by_cause"].values()) - one["bubble"]) < 1e-9' || fail 'the causes in JSON'
 ok 'wrote drawn.svg' schedule draw 1f1b interleaved-1f1b:4 --out drawn.svg
 refused 'chunks per rank: 2' schedule draw zb-v:3 --out drawn.svg
 refused "expected a number of chunks, got 'two'" schedule draw zb-v:two --out drawn.svg
@@ -283,12 +283,12 @@ refused 'try: zb-v (one of: ' schedule draw zbv --out drawn.svg
 printf '0F0,0B0\n1F0,1B0\n2F0,2B0\n' >three.csv
 refused 'two.csv has 2 ranks, but three.csv has 3 ranks' schedule draw two.csv three.csv --out drawn.svg
 refused 'contradicts the file, which has 2' schedule draw two.csv --ranks 3 --out drawn.svg
-# Equal ranks share a line; the timeline has each action's start and end.
+# Equal ranks share a line; the timeline has the start and end of each action.
 ok '0-10  ' schedule simulate 1f1b --ranks 12 --microbatches 2
 "$binary" schedule simulate 1f1b --ranks 2 --microbatches 1 --json | python3 -c 'import json, sys
 timeline = json.load(sys.stdin)["timeline"]
 assert len(timeline) == 2 and ["0F0", 0, 1] in timeline[0] and ["0B0", 4, 6] in timeline[0]
-assert ["1F0", 1, 2] in timeline[1] and ["STEP", 6, 6] in timeline[1]' || fail 'timeline in JSON'
+assert ["1F0", 1, 2] in timeline[1] and ["STEP", 6, 6] in timeline[1]' || fail 'the timeline in JSON'
 for wrong in nothing-like-it pipe.csv machine.toml; do
   exits 2 "schedule check $wrong --json" "$binary" schedule check "$wrong" --json
   python3 -c 'import json, sys
@@ -296,7 +296,7 @@ report = json.load(sys.stdin)
 assert report["ok"] is False and report["rule"] is None and report["why"] and report["try"]' <out ||
     fail "schedule check $wrong --json: no JSON"
 done
-# What a layout or a model finds wrong with a key says where that key is.
+# An error about a key, found by a layout or a model, says where the key is.
 printf '[parallel]\npp = 99\n' >deep.toml
 printf 'model = {layers = 8, width = 512, heads = 8, context = 512}\n' >search.toml
 ok 'largest gain' plan search @search.toml --world 8 --machine laptop --device-memory 4GiB
@@ -308,7 +308,7 @@ refused 'fits into 1 MiB per device; the nearest, tp1' plan search @search.toml 
 for size in -1GiB nan 0 '' 40; do refused --device-memory plan search @search.toml --world 8 --machine laptop "--device-memory=$size"; done
 refused 'at: --schedules' plan search @search.toml --machine laptop --schedules nonsense
 ok "B in the zero-bubble paper" schedule search --help
-# A signal ends a search with the best so far.
+# A signal ends a search, which then prints the best schedule so far.
 code=0; timeout -s INT --preserve-status 3 "$binary" schedule search --ranks 16 --microbatches 64 --memory 12 >out 2>err || code=$?
 [ "$code" = 75 ] && grep -q 'best schedule so far' out || fail "schedule search at SIGINT: exit $code"
 refused 'one of: concertina, megatron, deepspeed' plan search @search.toml --machine h100 --software x
@@ -318,7 +318,7 @@ for list in --tp --pp --microbatch --chunks; do
 done
 ok laptop plan @search.toml --world 2 --machine laptop
 ok laptop plan show --world 2 --machine laptop @search.toml
-# Each command of `plan` has its own options; what they were before says what they are now.
+# Each command of `plan` has its own options; the old options name the new ones.
 ok 'sent between ranks' plan move --world 4 --from parallel.pp=4 --to parallel.pp=2
 ok ceiling plan freeze --world 2 parallel.pp=2 --policy pipetransformer --epochs 3 --samples 64 --rate 50
 ok ceiling plan freeze --world 2 parallel.pp=2 --policy pipetransformer freeze.alpha=0.5 --samples 64 --rate 50
@@ -338,7 +338,7 @@ concertina plan move @FILE|--to=parallel.pp=2
 --rate is an option of `concertina plan|move --to parallel.pp=2 --rate 50
 --device-memory is an option of `concertina plan search`|--device-memory 4GiB
 END
-# An option without effect is an error, as a key of a config is.
+# An option without effect is an error, like a key of a config.
 python3 -c 'import sys; sys.stdout.buffer.write(bytes(2 * 3073))' > images.bin
 mkdir -p folder
 while IFS='|' read -r option other command; do
@@ -376,14 +376,14 @@ refused 'deep.toml:2:6: parallel.pp' plan @deep.toml --world 99 --rate 1
 "$binary" schedule show 1f1b --ranks 2 --microbatches 4 --compute-only >compute.csv
 "$binary" schedule show compute.csv >again.csv
 "$binary" schedule show 1f1b --ranks 2 --microbatches 4 | cmp -s - again.csv ||
-  fail 'a compute-only file does not get the same transfers'
+  fail 'a compute-only file gets different transfers'
 "$binary" schedule show again.csv --compute-only | cmp -s - compute.csv ||
   fail 'show --compute-only of a file'
 printf '0F0,(0F1;0B0)OVERLAP_F_B,0B1,0REDUCE_GRAD,0WAIT_REDUCE_GRAD\n' >overlap.csv
 ok '0F0,(0F1;0B0)OVERLAP_F_B,0B1,0REDUCE_GRAD,STEP' schedule show overlap.csv
 printf '0F0,(0F1;0B1)OVERLAP_F_B,0B0\n' >overlap.csv
 refused 'overlaps with' schedule check overlap.csv
-# A frozen prefix of stages loses all that trains it, generated or read, with or without transfers.
+# A frozen prefix of stages has no training actions, generated or read, with or without transfers.
 ok '--frozen' schedule simulate --help
 "$binary" schedule show 1f1b --ranks 2 --microbatches 2 --frozen 1 >frozen.csv
 printf '0F0,0SEND_F0,0F1,0SEND_F1,STEP\n1RECV_F0,1F0,1RECV_F1,1B0,1F1,1B1,1REDUCE_GRAD,STEP\n' |
@@ -400,7 +400,7 @@ for schedule in $("$binary" schedule list); do
   ok ok: schedule check "$schedule" --microbatches 6 --frozen 3
   refused 'leaves nothing to train' schedule check "$schedule" --frozen 64
 done
-# Idle time in its three measures, each with its name: the table of schedules can be checked by hand.
+# Idle time in its three measures, each with its name, so the table of schedules can be checked by hand.
 ok 'bubble 27.27% of it' schedule simulate gpipe
 ok '37.50% of the step, 37.50% of its span' schedule simulate gpipe
 ok 'free transfers: (p-1)/m: 37.50%' schedule simulate gpipe
@@ -410,10 +410,10 @@ ok '6.25% of the step, 0.00% of its span' schedule simulate zb-v
 bubble = json.load(sys.stdin)["bubble"]
 assert abs(bubble["mean"] - 3 / 51) < 1e-12 and bubble["idle_over_ideal"] == {"step": 0.0625, "span": 0}
 assert bubble["closed_form"]["idle_over_ideal"] == 0 and bubble["closed_form"]["exact"]
-assert bubble["closed_form"]["measure"].startswith("span")' || fail 'measures of idle time in JSON'
+assert bubble["closed_form"]["measure"].startswith("span")' || fail 'the measures of idle time in JSON'
 for plain in '1f1b --frozen 1' plan.csv 'dualpipe --microbatches 18' 'interleaved-1f1b --microbatches 6'; do
   "$binary" schedule simulate $plain --json | grep -qF '"closed_form":null' ||
-    fail "simulate $plain: a closed form where none is claimed"
+    fail "simulate $plain: an unexpected closed form"
 done
 ok 'pipelines have 8 and 10 microbatches; --leaves 6 ' schedule simulate chimera --microbatches 18
 ok 'm/2 go each way: 7.41%' schedule simulate chimera --microbatches 18 --leaves 6
@@ -431,7 +431,7 @@ python3 -c 'import json, sys
 report = json.load(sys.stdin)
 assert report["ok"] is False and report["rule"] == "cover" and "repeats" in report["why"]
 assert [p["rank"] for p in report["places"]] == [0, 0] and "[0F0]" in report["grid"]' <out ||
-  fail 'schedule check --json of a wrong plan: not what is documented'
+  fail 'schedule check --json of a wrong plan: not as documented'
 ok 'ok: 4 ranks' schedule check gpipe --activations 8
 refused 'but the limit is 3' schedule check gpipe --activations 3
 refused 'try: that F after a B or W' schedule check gpipe --activations 3
@@ -446,7 +446,7 @@ refused 'microbatch 1 has no forward' schedule check huge.csv
 printf '0F0,\000\033[2J\377\n\n,,\001' >noise.csv
 refused 'noise.csv' schedule show noise.csv
 
-# Completion, in bash itself: COMPREPLY for a line that ends where TAB is pressed.
+# Completion in bash itself: prints COMPREPLY for a line that ends where TAB is pressed.
 "$binary" completion bash > completion.bash
 cat > complete.sh << 'END'
 source completion.bash
@@ -455,7 +455,7 @@ _concertina
 printf '%s\n' "${COMPREPLY[@]}"
 END
 mkdir -p runs/done runs/empty && : > runs/done/config.toml && mkdir -p bin && ln -sf "$binary" bin/concertina
-# completes LINE WORDS: these and no others.
+# completes LINE WORDS: expects exactly these words.
 completes() {
   PATH="$scratch/bin:$PATH" bash complete.sh "$1" > out 2> err
   [ "$(tr '\n' ' ' < out)" = "$2 " ] || fail "completion of '$1': wanted '$2'"
@@ -487,7 +487,7 @@ completes 'mpirun -n 4 something els' ''
 ok '#compdef concertina' completion zsh
 refused 'shell' completion fish
 ok 'one of: cpu, cuda' --help-config
-# Every subcommand and every option of its help is completed.
+# Every subcommand and every option in its help is completed.
 every() {
   "$binary" $1 --help | sed -n 's/^ *\(-h,\)*\(--[a-z-]*\).*/\2/p' | sort -u > wanted
   [ -s wanted ] || fail "no options in the help of '$1'"
@@ -501,7 +501,7 @@ for command in '' train eval generate plan 'plan show' 'plan freeze' 'schedule s
 done
 
 refused 'executor and prediction are benchmarks of the tests in build/tests/bench' bench executor --steps 3
-# What is no checkpoint is the same mistake to all who open one.
+# Every command that opens a checkpoint reports the same error if it is not one.
 mkdir -p empty untrained/checkpoints
 seq 1 900 > text
 printf '[run]\ndir = "."\nname = "untrained"\n' > untrained/config.toml

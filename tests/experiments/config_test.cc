@@ -1,4 +1,4 @@
-// Config: overlays, sizes, variables of the environment, and the round trip.
+// Config: overlays, sizes, environment variables, and the round trip.
 #include "experiments/config/config.h"
 
 #include <fmt/format.h>
@@ -74,7 +74,7 @@ TEST(Config, OptionsOfAnEntryThatIsNotChosenAreRefused) {
   }
 }
 
-/// An option's table may stand by itself or within its section.
+/// The table of an option may be separate or within its section.
 TEST(Config, TablesOfEntriesAreRead) {
   for (const char* toml : {"[model]\nfamily = \"llama\"\n[model.llama]\nkv_heads = 2\n",
                            "[model]\nfamily = \"llama\"\nllama.kv_heads = 2\n",
@@ -194,7 +194,7 @@ TEST(Config, HelpNamesEveryKeyAndDefault) {
   }
 }
 
-/// A random valid value for each field.
+/// Fills each field with a random valid value.
 struct Fill {
   const Key& key;
   void operator()(bool* out) const { *out = *rc::gen::arbitrary<bool>(); }
@@ -207,8 +207,8 @@ struct Fill {
     *out = *rc::gen::inRange<std::int64_t>(low(), static_cast<std::int64_t>(most) + 1);
   }
   void operator()(double* out) const {
-    // Any bits in range: the text has to bring back exactly these. Doubles that are not negative
-    // are in the order of their bits, so none is drawn in vain. A bound holds in fp32 too.
+    // Draws any bits in range, since the text must reproduce exactly these. The order of
+    // nonnegative doubles is that of their bits, so every draw is valid. Bounds hold in fp32 too.
     const auto bits = [](double x) { return std::bit_cast<std::uint64_t>(x); };
     constexpr float kMost = std::numeric_limits<float>::max();
     const double low = std::max(key.range.low, 0.0);
@@ -244,7 +244,7 @@ struct Fill {
     *out = {{{{{0, 0, cut}, {1, cut, 10}}, 0, cut}, {{{2, 0, 10}}, cut, 10}}};
   }
   int low() const { return std::isfinite(key.range.low) ? static_cast<int>(key.range.low) : 0; }
-  /// Anything that TOML can say, quotes and control characters included.
+  /// Returns any text that TOML can represent, including quotes and control characters.
   static std::string text() {
     return *rc::gen::nonEmpty(rc::gen::container<std::string>(rc::gen::inRange<char>(1, 127)));
   }

@@ -23,7 +23,7 @@ inline RunConfig parse(const std::string& toml) {
   return config;
 }
 
-/// Defaults, then the files from left to right, then the assignments; validated.
+/// Applies the defaults, the files from left to right, and the assignments; validates the result.
 inline RunConfig load_config(const std::vector<std::string>& files,
                              const std::vector<std::string>& sets) {
   RunConfig config;
@@ -37,9 +37,9 @@ inline RunConfig with_set(const std::string& assignment) {
   return load_config({}, {assignment});
 }
 
-/// Reads each text of a table with `read`, which has to refuse it. Rows are where | what | what
-/// would be right | text; the first three are parts of the error. \n begins a line of the text, and
-/// two spaces go on with the row above.
+/// Reads each text of a table with `read`, which must reject it. Rows are where | what | what would
+/// be right | text; the first three are parts of the error. \n starts a new line of the text, and
+/// two leading spaces continue the row above.
 template <class Read>
 void expect_refusals(const char* table, Read read) {
   std::istringstream rows(std::regex_replace(table, std::regex("\n  "), ""));

@@ -1,4 +1,4 @@
-// Costs of units and machines: files read back, bad ones refused, and what they mean for a plan.
+// Costs of units and machines: files are read back, bad ones rejected, and plans use them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -132,7 +132,7 @@ TEST_F(CostFiles, AFileHasARowPerStage) {
                            "F,I,W\n1,2,3\n4,5,6\n\n \n"}) {
     const ScheduleCosts costs = read(text);
     EXPECT_EQ(costs.rows(), 2);
-    const Costs of_two = costs.of(two, make_plan(two, "1f1b"), 0.5);  // each row is a stage's own
+    const Costs of_two = costs.of(two, make_plan(two, "1f1b"), 0.5);  // each row is for one stage
     EXPECT_EQ(of_two.stages[0].input, 2);
     EXPECT_EQ(of_two.stages[1].weight, 6);
     EXPECT_EQ(costs.of(opposed, make_plan(opposed, "gpipe")).stages[2].forward, 1);
@@ -242,7 +242,7 @@ TEST_F(CostFiles, ARunWithoutLinksSaysSoAndTakesThoseOfAnother) {
   EXPECT_GT(simulate(plan, layout, with).makespan,
             simulate(plan, layout, free.of(layout, plan)).makespan);
   input_error([&] { ScheduleCosts({directory_}, {file, 1000}); });
-  // A local link alone is not enough where ranks are on two hosts.
+  // A local link is not enough if ranks are on two hosts.
   alone.machine.ranks_per_host = 2;
   alone.machine.local = machine().local;
   write("costs.json", to_json(alone).dump());
@@ -262,7 +262,7 @@ TEST(PlanCosts, AStageIsTheSumOfItsUnits) {
   double expected = 0;
   for (const UnitSeconds& unit : units) expected += unit.forward + unit.input + unit.weight;
   EXPECT_DOUBLE_EQ(all, expected);
-  EXPECT_TRUE(costs.buckets.empty());  // nobody shares a parameter
+  EXPECT_TRUE(costs.buckets.empty());  // no parameter is shared
   std::size_t elements = 0;
   for (const Bucket& bucket : run.buckets) elements += bucket.elements;
   EXPECT_NEAR(costs.ranks[0].update + costs.ranks[1].update, 1e-9 * static_cast<double>(elements),
@@ -282,13 +282,13 @@ TEST(PlanCosts, ReplicasExchangeWhatTheyHold) {
     EXPECT_EQ(bucket.pieces[0].size(), bucket.pieces[1].size());  // one for each use of the bucket
     bytes += bucket.bytes * (static_cast<double>(bucket.pieces[0].size()) + 1) / 2;
   }
-  // Half of each use's gradients, then half of the weights, each way over the link, hidden or not.
+  // Half of each use's gradients, then half of the weights, each way over the link.
   const double compute =
       simulate(run.plan, run.layout, plan_costs(run.job, run, units, {})).makespan;
   const double step = simulate(run.plan, run.layout, costs).makespan;
   EXPECT_GT(step, bytes / 1e6);
   EXPECT_LT(step, compute + bytes / 1e6 + 1e-9);
-  // The first bucket that is ready has all units below it still to come.
+  // When the first bucket is ready, all units below it are still to be processed.
   EXPECT_GT(costs.buckets.front().early[0], 0);
   EXPECT_EQ(costs.buckets.back().early[0], 0);
 }
@@ -314,19 +314,19 @@ TEST(PlanCosts, WhatIsComputedAgainTakesItsPartOfTheMeasuredForwardPass) {
   CostSource source{"costs", measured(), machine()};
   const std::vector<UnitSeconds> plain = seconds_of(source, usual),
                                  more = seconds_of(source, again);
-  // The first of an MLP's two maps, which have as many products each, runs again.
+  // The first of an MLP's two maps, which have equally many products, runs again.
   EXPECT_DOUBLE_EQ(more[2].input, plain[2].input + plain[2].forward / 2);
   EXPECT_DOUBLE_EQ(more[2].forward, plain[2].forward);
   EXPECT_DOUBLE_EQ(more[2].weight, plain[2].weight);
   EXPECT_DOUBLE_EQ(more[1].input, plain[1].input);
-  // Back from a run that did it.
+  // Converts back from a run that recomputed.
   source.measured->config = write_config(again);
   source.measured->units = more;
   EXPECT_DOUBLE_EQ(seconds_of(source, again)[2].input, more[2].input);
   EXPECT_DOUBLE_EQ(seconds_of(source, usual)[2].input, plain[2].input);
 }
 
-/// Whatever a reader lets in, the largest and the smallest of it together, gives a finite step.
+/// Allowed values, including the largest together with the smallest, give a finite step.
 TEST_F(CostFiles, ExtremesThatAreAllowedGiveAFiniteStep) {
   const std::string file = write("m.toml",
                                  "post_s = 1e18\n[local]\nlatency_s = 1e18\nbytes_per_s = 1e-30\n"

@@ -1,5 +1,5 @@
-// Predictions of a run: what moves of state cost, how epochs go at each layout, and what is known
-// of units that were seen frozen.
+// Predictions of a run: the cost of moving state, epochs at each layout, and what is known of units
+// that were seen only frozen.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,7 +33,7 @@ TEST(MoveCosts, AreTheSlowestRanksOfEachRound) {
   const MoveSeconds both = predict_move(plan_of({first, second}, 2), 2, machine);
   EXPECT_NEAR(both.links, 4.001 + 1.001, 1e-9);  // 4 MB each way at once, then 1 MB
   EXPECT_NEAR(both.copies, 4e-3, 1e-9);          // rank 0: 4 MB
-  EXPECT_NEAR(both.blocks, 16e-3 + 2e-3, 1e-9);  // rank 0: 8 MB are new to it, then 1 MB
+  EXPECT_NEAR(both.blocks, 16e-3 + 2e-3, 1e-9);  // rank 0: 8 MB are new, then 1 MB
   EXPECT_NEAR(both.total(), both.move() + 0.5, 1e-12);
 
   const PairBytes bytes = pair_bytes(plan_of({first, second}, 2), 2);
@@ -64,13 +64,13 @@ TEST(MoveCosts, TakeTheExchangeOfAHostForItsLinksAndWhatMovesTookBefore) {
   const MoveSeconds one = predict_move(plan_of({round}, 2), 2, machine);
   EXPECT_NEAR(one.links, 4, 1e-9);
   EXPECT_NEAR(one.copies, 3, 1e-9);
-  EXPECT_NEAR(one.blocks, 1 + 4, 1e-9) << "first what rank 1 copies, then what it receives";
+  EXPECT_NEAR(one.blocks, 1 + 4, 1e-9) << "rank 1 copies first, then receives";
   machine.moves.move_factor = 2;
   machine.moves.rebuild_s = 7;
   EXPECT_NEAR(predict_move(plan_of({round}, 2), 2, machine).total(), 2 * one.move() + 7, 1e-9);
 }
 
-/// GPT with 12 layers on a pipeline of two ranks; F = I = W = 1 for each layer, all else free.
+/// GPT with 12 layers on a pipeline of two ranks; F = I = W = 1 per layer, and all else is free.
 struct EqualLayers {
   RunConfig config;
   Job job;
@@ -86,7 +86,7 @@ struct EqualLayers {
     forecast.cache.share = 1;
   }
 
-  /// Of `asked`, which outlives it.
+  /// Returns the input for `asked`, which must outlive it.
   CourseInput input_of(const Request& asked, const char* policy, bool caches) const {
     CourseInput input{.job = job,
                       .asked = asked,
@@ -133,7 +133,7 @@ TEST(Course, PlansReachTheClosedFormsOfTheLadder) {
   EXPECT_NEAR(gpipe / run.least(false, false), ceilings.replicas.over_gpipe, 0.01);
   EXPECT_NEAR(gpipe / run.least(true, false), ceilings.cache.over_gpipe, 0.01);
   EXPECT_NEAR(ceilings.cache.over_gpipe, 4.17, 0.005);
-  // Whole units cannot be cut so that forwards and backwards are both equal.
+  // Whole units cannot be divided such that both forwards and backwards are equal.
   const double repack = gpipe / run.seconds("predicted", cuts, true, false);
   EXPECT_LE(repack, ceilings.repack.over_gpipe);
   EXPECT_GE(repack, ceilings.freeze.over_gpipe);
@@ -156,7 +156,7 @@ TEST(Course, ABatchThatGrowsHasItsPlaceInTheEpochsAndNotInTheirSteps) {
     EXPECT_EQ(grown[e].steps, constant[e].steps);
     EXPECT_EQ(grown[e].layout, constant[e].layout);
     EXPECT_EQ(constant[e].batches, 1);
-    // One update for two steps.
+    // One update replaces two steps.
     if (grown[e].batches == 1) {
       EXPECT_EQ(grown[e].step_s, constant[e].step_s);
     } else {
@@ -212,7 +212,7 @@ TEST(Course, NoLayoutsAreFasterThanTheLeastSeconds) {
 TEST(Course, FixedCostsLowerTheCeiling) {
   EqualLayers run;
   const PlannedJob plan = planned(run.config, 1);
-  run.forecast.units.back() = {1, 1, 1, 0};  // the head: as much as one of twelve layers
+  run.forecast.units.back() = {1, 1, 1, 0};  // the head costs as much as one of twelve layers
   EXPECT_NEAR(fixed_share(run.job, plan, run.forecast), 1.0 / 13, 1e-9);
   EXPECT_EQ(steps_of_epochs(10, 4, 3), (std::vector<std::int64_t>{3, 2, 3}));
 }
@@ -225,16 +225,16 @@ TEST(CostRecord, PutsTogetherWhatWasSeenWithDifferentUnitsFrozen) {
   std::vector<UnitSeconds> seen(units, {1, 2, 3, 0.5});
   record.add({seen, {}, 10}, 0);
   EXPECT_EQ(record.full(), seen);
-  // Frozen units run forward only, and the head, whose matrix is the embedding's, less of W.
+  // Frozen units only run forward, and the head, which shares the embedding's matrix, has less W.
   std::vector<UnitSeconds> later(units, {4, 5, 6, 0.5});
   for (std::size_t u = 0; u < 3; ++u) later[u] = {0.75, 0, 0, 0};
   record.add({later, {}, 5}, 3);
   const std::vector<UnitSeconds> full = record.full();
   EXPECT_EQ(full[0], (UnitSeconds{1, 2, 3, 0.5, 0.75}));
-  EXPECT_EQ(full[4], (UnitSeconds{4, 5, 6, 0.5, 3})) << "three quarters, as of those that are";
+  EXPECT_EQ(full[4], (UnitSeconds{4, 5, 6, 0.5, 3})) << "three quarters, like the frozen ones";
   EXPECT_EQ(with_frozen_units(job.model, full, 5)[4].forward, 3);
   EXPECT_GE(full.back().weight, 6);
-  // What no step has shown is taken from its FLOPs.
+  // Costs that no step has measured are derived from FLOPs.
   CostRecord frozen_only(job.model);
   frozen_only.add({later, {}, 5}, 3);
   EXPECT_GT(frozen_only.full()[1].weight, 0);

@@ -1,7 +1,7 @@
-"""What experiments/prepare/data_import.py writes, what it refuses, and that concertina reads the former.
+"""Tests what experiments/prepare/data_import.py writes and rejects, and that concertina reads its files.
 
-usage: data_import_test.py CONCERTINA. Exit code 77 (skipped) without pyarrow, after the checks that
-need none.
+usage: data_import_test.py CONCERTINA. Exits with 77 (skipped) without pyarrow, after the checks that do not
+need it.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def run(*command):
 
 
 def convert(*arguments):
-    """data_import.py in this process: starting Python and pyarrow would take most of the test's time."""
+    """Runs data_import.py in this process: starting Python and pyarrow would take most of the test's time."""
     out, err = io.StringIO(), io.StringIO()
     with unittest.mock.patch("sys.argv", [str(SCRIPT), *arguments]), \
             contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -55,7 +55,7 @@ class Folder(unittest.TestCase):
         os.chdir(scratch.name)
 
     def refused(self, done, what, where):
-        """One error of three lines that has `what` and `where`, and no file left."""
+        """Expects one error of three lines with `what` and `where`, and no file."""
         self.assertEqual(done.returncode, 2, done.stderr)
         lines = done.stderr.splitlines()
         self.assertEqual([line[:5] for line in lines], ["data_", "  at:", "  try"], done.stderr)
@@ -68,7 +68,7 @@ class Folder(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def opens(self, *assignments):
-        """concertina reads the files: it would train on them."""
+        """concertina can read the files and train on them."""
         done = run(CONCERTINA, "train", "--dry-run", "model.layers=1", "model.width=16", "model.heads=2",
                    "batch.global=2", "batch.microbatches=1", "run.steps=1", "run.threads=1", *assignments)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -90,13 +90,13 @@ class WithoutPyarrow(Folder):
 @unittest.skipIf(pa is None, "pyarrow is not installed")
 class Import(Folder):
     def parquet(self, columns, name="in.parquet", **kinds):
-        """A Parquet file of several row groups; `kinds` are the types of columns that need one said."""
+        """Writes a Parquet file with several row groups; `kinds` gives the types of columns that need one."""
         arrays = {key: pa.array(value, kinds.get(key)) for key, value in columns.items()}
         pq.write_table(pa.table(arrays), name, row_group_size=3)
         return name
 
     def saved(self, folder, columns, features=None, rows=4):
-        """A Dataset as save_to_disk() writes it: Arrow streams, named by state.json."""
+        """Writes a Dataset like save_to_disk(): Arrow streams, listed in state.json."""
         os.makedirs(folder)
         table = pa.table(columns)
         if features:
@@ -187,7 +187,7 @@ class Import(Folder):
                 "question": [f"Where {i}?" for i in range(n)], "answers": answers, **more}
 
     def test_squad(self):
-        oak = {"text": ["the oak"], "answer_start": [6]}  # code points: Ü has two bytes
+        oak = {"text": ["the oak"], "answer_start": [6]}  # counted in code points: Ü has two bytes
         rows = self.squad([oak] * 4, title=["T", "T", "T", "U"])
         rows["context"][2] = "the oak, the oak"
         rows["answers"][2] = {"text": ["the oak", "oak"], "answer_start": [9, 13]}
@@ -216,7 +216,7 @@ class Import(Folder):
                 self.refused(done, what, "row 1, column 'answers'")
 
     def tokens(self, lists, **options):
-        """Writes `lists`, and returns what Megatron's reader would: type, sequences, document bounds."""
+        """Writes `lists`, and returns what Megatron's reader would return: type, sequences, document bounds."""
         self.written(convert("tokens", self.parquet({"input_ids": lists}, **options), "--out", "t.bin", "--force"))
         index, data = pathlib.Path("t.idx").read_bytes(), pathlib.Path("t.bin").read_bytes()
         magic, version, code, sequences, documents = struct.unpack_from("<9sQBQQ", index)
@@ -259,7 +259,7 @@ class Import(Folder):
             vocabulary, tokens, documents = struct.unpack_from("<QQQ", whole, 32)
             at = (128 + 2 * tokens + 7) // 8 * 8
             bounds = struct.unpack_from(f"<{documents + 1}Q", whole, at)
-            if lists is None:  # the tokens of the program; the rest of the file is this script's
+            if lists is None:  # the tokens come from the program, the rest of the file from this script
                 flat = struct.unpack_from(f"<{tokens}H", whole, 128)
                 lists = [list(flat[a:b]) for a, b in zip(bounds, bounds[1:])]
             self.parquet({"input_ids": lists[:7] + [[]] + lists[7:]})

@@ -1,4 +1,4 @@
-// What an export has beside its tensors: a tokenizer, configs of its uses, a card.
+// The files that an export has besides its tensors: a tokenizer, configs of tasks, a model card.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -109,7 +109,7 @@ TEST(ExportedFiles, TheCardHasTheFiguresOfItsStep) {
   EXPECT_EQ(model_card(run, 6).find("held out"), std::string::npos);
 }
 
-/// All tokenizers that there are here, and "bytes".
+/// Returns all tokenizers of this repository, and "bytes".
 std::vector<std::string> tokenizers_here() {
   std::vector<std::string> all{"bytes"};
   for (const char* folder : {"/tests/golden/tokenizers", "/tests/golden/tokenizers/families"})
@@ -121,7 +121,7 @@ std::vector<std::string> tokenizers_here() {
   return all;
 }
 
-/// Token and type of each part.
+/// Returns the token and the type of each part.
 std::vector<std::pair<std::int32_t, std::int32_t>> parts_of(const SentenceEncoder& encoder,
                                                             bool pair) {
   std::vector<std::pair<std::int32_t, std::int32_t>> parts;
@@ -166,7 +166,7 @@ TEST(ExportedFiles, EachTokenizerOfEachTaskComesBack) {
         }
         for (const bool pair : {false, true}) EXPECT_EQ(parts_of(was, pair), parts_of(now, pair));
       }
-      // And is written again as it is.
+      // The export can be exported again unchanged.
       const FileTexts again = exported_files(config_of(root.path()));
       EXPECT_TRUE(again == files);
     }
@@ -182,7 +182,7 @@ TEST(ExportedFiles, UnknownPiecesHaveTheirName) {
   EXPECT_EQ(json_of_file(exported_files(config), "tokenizer_config.json")["unk_token"], "<unk>");
 }
 
-/// What ends texts is not what fills samples of a head that looks for the last token.
+/// The token that ends texts must not pad samples if the head looks for the last token.
 TEST(ExportedFiles, PaddingThatEndsTextsIsNotThePadding) {
   const TemporaryDirectory root;
   fs::copy(CONCERTINA_SOURCE "/tests/golden/tokenizers/gpt2", root.path(),

@@ -1,4 +1,4 @@
-// Which hosts answer, at the size of a cluster; a shell stands for the launcher.
+// Which hosts answer, at the size of a cluster; a shell replaces mpirun.
 #include "experiments/supervise/host_pool.h"
 
 #include <fmt/format.h>
@@ -24,8 +24,8 @@ class Cluster {
   int launches = 0;
 
  private:
-  /// A launcher ends without a word of any host where one is lost, as mpirun does; or with those of
-  /// the others.
+  /// If a host is lost, every other launch ends without any host's answer, as mpirun may do, and
+  /// the rest with the answers of the other hosts.
   ProcessOptions question(const std::vector<Host>& hosts) {
     ++launches;
     std::string text;
@@ -57,7 +57,7 @@ TEST(HostPool, LostHostsAreFoundAmongAThousand) {
   EXPECT_TRUE(pool.ask().empty()) << "these are known";
   cluster.dead = {"n511"};
   EXPECT_TRUE(pool.ask().empty());
-  EXPECT_EQ(slots_of(pool.for_ranks(4000)), 3996) << "two are there again";
+  EXPECT_EQ(slots_of(pool.for_ranks(4000)), 3996) << "two are available again";
 }
 
 TEST(HostPool, AllMayBeLost) {

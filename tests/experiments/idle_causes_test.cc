@@ -1,4 +1,4 @@
-// Idle time by cause, on steps whose causes are known.
+// Idle time by cause, for steps with known causes.
 #include "parallel/simulate/idle_causes.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(IdleCauses, ASlowStageIsImbalanceToTheOthers) {
   Costs costs = uniform(layout, 1, 2);
   costs.stages[1] = {2, 4, 0, 0, 0};
   const auto causes = causes_of(layout, "1f1b", costs);
-  EXPECT_GT(causes[0][Cause::imbalance], 15);  // of 48 seconds of the other's excess
+  EXPECT_GT(causes[0][Cause::imbalance], 15);  // of the other rank's extra 48 seconds
   EXPECT_EQ(causes[1][Cause::imbalance], 0);
   EXPECT_NEAR(sum(causes, Cause::transfer), 0, 1e-9);
 }

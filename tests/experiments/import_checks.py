@@ -1,4 +1,4 @@
-"""Importers on the log forms of ten programs: every number right or refused. Samples are written as each program prints them."""
+"""Importers on the log formats of ten programs: every number is exact or rejected. Samples have each program's own format."""
 import json
 import pathlib
 import random
@@ -10,7 +10,7 @@ MEGATRON = (" [2025-03-01 10:00:00.123456] iteration {:8d}/{:8d} | consumed samp
             " throughput per GPU (TFLOP/s/GPU): {:.1f} | learning rate: {:.6E} | global batch size: {:5d} | lm loss: {:.6E} |"
             " mtp_1 loss: {:.6E} | loss scale: {:.1f} | grad norm: {:.3f} | number of skipped iterations: {:3d} |"
             " number of nan iterations: {:3d} |")
-# What the program prints of (step, loss, lr, norm, ms, rate), as in its own format string; and the figures that come back.
+# What each program prints for (step, loss, lr, norm, ms, rate), in its own format string, and the metrics read from it.
 PRINTED = {
     "nanogpt": (lambda s, x, lr, g, ms, r: f"iter {s - 1}: loss {x:.4f}, time {ms:.2f}ms, mfu {-100:.2f}%", ".4f", {"step_ms": ".2f"}),
     "nanogpt of 2022": (lambda s, x, lr, g, ms, r: f"iter {s - 1}: loss {x:.4f}, time {ms:.2f}ms", ".4f", {"step_ms": ".2f"}),
@@ -34,7 +34,7 @@ WORDS = ["val", "eval", "test", "mean", "total", "best", "running", "EMA", "loca
 
 
 def read(concertina, text, name="log.txt", **options):
-    """The metrics and validations of an imported text, as plain dicts by step; sentences as the last."""
+    """Returns the metrics and validations of an imported text as plain dicts by step, and its messages."""
     path, run = pathlib.Path("imports", name), pathlib.Path("imports", f"run-{random.getrandbits(60)}")
     path.parent.mkdir(parents=True, exist_ok=True)
     if not isinstance(text, bytes):
@@ -43,7 +43,7 @@ def read(concertina, text, name="log.txt", **options):
     said = []
     concertina.import_run(path, run, say=said.append, **options)
     lines = lambda file: {line.pop("batches", 1) and line.pop("step"): line for line in map(json.loads, (run / file).read_text(encoding="utf-8").splitlines())}
-    # The steps that a line stands for are checked by check_rates().
+    # check_rates() tests the steps that a line represents.
     return lines("metrics.jsonl"), {step: line["loss"] for step, line in lines("events.jsonl").items()}, "\n".join(said)
 
 
@@ -57,7 +57,7 @@ def refused(concertina, text, name="log.txt", words="", **options):
 
 
 def check_printed(concertina, rounds=20):
-    """Numbers in the program's format come back exactly; a line with another word or unit is never a training loss."""
+    """Numbers in the program's format are read exactly; a line with another word or unit is never a training loss."""
     draw = random.Random(7)
     mutations = 0
     for name, (line, loss_format, formats) in PRINTED.items():
@@ -78,7 +78,7 @@ def check_printed(concertina, rounds=20):
                 at = draw.choice(words)
                 mutated = text[:at.start()] + draw.choice([draw.choice(WORDS), at[0] + draw.choice(WORDS)]) + text[at.end():]
                 if mutated == text or "|" in text and "mtp_1" in text and "lm" not in at[0] and at[0] not in ("iteration", "loss"):
-                    continue  # Megatron's other fields are left out by their name
+                    continue  # Megatron's other fields are skipped by name
                 mutations += 1
                 try:
                     got, _, _ = read(concertina, "\n".join([line(*rows[1]), mutated]))
@@ -89,7 +89,7 @@ def check_printed(concertina, rounds=20):
 
 
 def check_meanings(concertina):
-    """Held-out, summary, resumed and interleaved lines; what is per device, a mean or a counter."""
+    """Held-out, summary, resumed and interleaved lines; values per device, means and counters."""
     ours = lambda *arguments, **options: read(concertina, *arguments, **options)
     no = lambda *arguments, **options: refused(concertina, *arguments, **options)
     got, held, _ = ours("step 0: train loss 4.2874, val loss 4.2823\niter 0: loss 4.2664, time 20342.10ms, mfu -100.00%\n"
@@ -217,7 +217,7 @@ def check_mlflow(concertina):
 
 
 def check_boards(concertina):
-    """Event files: the names of each program, what is per device or a mean, and steps that are there twice after a resume."""
+    """Event files: each program's names, values per device or means, and steps that a resume repeats."""
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
@@ -254,7 +254,7 @@ def check_boards(concertina):
             except ValueError as error:
                 assert "held-out" in str(error), error
             else:
-                raise AssertionError(f"{place} was taken")
+                raise AssertionError(f"{place} was accepted")
     assert list(board("test_run", [[("loss", 10, 3.0), ("val_loss", 10, 3.5)]])[0]["loss"]) == [3.0]
     assert list(board("eval2", [[("loss", 10, 3.0)]], columns={"validation_loss": "loss"})[1]["loss"]) == [3.0]
     try:
@@ -262,12 +262,12 @@ def check_boards(concertina):
     except ValueError as error:
         assert "another run or epoch" in str(error), error
     else:
-        raise AssertionError("steps of epochs were taken")
+        raise AssertionError("steps of epochs were accepted")
     try:
         board("ranks0", [[("loss_metrics/global_avg_loss", step, -1.0) for step in (1, 2)]])
     except ValueError as error:
         assert "2 losses of -1" in str(error), error
     else:
-        raise AssertionError("losses of -1 were taken")
+        raise AssertionError("losses of -1 were accepted")
     metrics, held, _ = board("megatron", [[("lm loss", 5, 2.5), ("lm loss vs samples", 160, 2.5), ("learning-rate", 5, 0.25), ("lm loss validation", 5, 2.0)]])
     assert metrics["loss"].to_dict() == {5: 2.5} and list(metrics["lr"]) == [0.25] and list(held["loss"]) == [2.0]

@@ -1,4 +1,4 @@
-"""Importers on logs whose curve is not plain: cut lines, ranks, resumes, several runs, steps of epochs, held-out data, Lightning's steps."""
+"""Importers on complicated logs: cut lines, ranks, resumes, several runs, steps of epochs, held-out data, Lightning's steps."""
 import json
 import pathlib
 import random
@@ -7,7 +7,7 @@ from import_checks import PRINTED, read, refused
 
 
 def check_cuts(concertina):
-    """A log that ends in the middle of a line, lines that were cut, and two lines in one: never a number that the program did not print."""
+    """A log that ends within a line, cut lines, and two lines in one never give a number that the program did not print."""
     draw = random.Random(17)
     for name, (line, *_) in PRINTED.items():
         wanted = {step: line(step, 10.125 + step, 1e-4, 1.5, 98.25, 21000.0) for step in (1, 2, 3)}
@@ -33,7 +33,7 @@ def check_cuts(concertina):
 
 
 def check_runs(concertina):
-    """Ranks, resumes and several runs in one log, steps that count within an epoch, and steps of a line."""
+    """Ranks, resumes and several runs in one log, steps counted within an epoch, and steps of a line."""
     ours = lambda *arguments, **options: read(concertina, *arguments, **options)
     no = lambda *arguments, **options: refused(concertina, *arguments, **options)
     megatron, nano = PRINTED["megatron"][0], PRINTED["nanogpt"][0]
@@ -64,7 +64,7 @@ def check_runs(concertina):
             (step, 3 + (len(steps) - 1 - steps[::-1].index(step)) / 8) for step in left] and words in said, (steps, got, said)
     rows = lambda steps: "".join(f"{step},{9 - step / 100}\n" for step in steps)
     no("step,loss\n" + rows(range(0, 100, 10)) + rows(range(0, 40, 10)).replace("9", "8"), "log.csv", words="another run or epoch starts")
-    assert list(ours("step,loss\n" + rows(range(90, -1, -10)), "log.csv")[0]) == list(range(0, 100, 10))  # the newest first
+    assert list(ours("step,loss\n" + rows(range(90, -1, -10)), "log.csv")[0]) == list(range(0, 100, 10))  # newest first
     no("step,loss\n" + rows([50, 10, 40, 20, 80, 30]), "log.csv", words="fall back")
     for head, row in (("epoch,iter,loss", "{},{},{}"), ("epoch,step,loss,learning_rate", "{},{},{},0.1"), ("Epoch,Step,Train Loss", "{},{},{}"), ("loss,n,step,epoch_num", "{2},0,{1},{0}")):
         for begin in (0, 1):
@@ -73,7 +73,7 @@ def check_runs(concertina):
     for points in ([(1, 10), (1, 20), (2, 10), (2, 20)], [(1, 20), (1, 20), (2, 20), (2, 20)]):
         no("".join(json.dumps({"mode": "train", "epoch": epoch, "iter": step, "loss": 3 - at / 8}) + "\n" for at, (epoch, step) in enumerate(points)),
            "log.json", words="within an epoch")
-    assert list(ours(",step,loss\n0,1,3\n1,2,2.5\n2,3,2\n3,4,1.5\n4,3,1.25\n", "log.csv")[0]) == [1, 2, 3]  # a row's number is no epoch
+    assert list(ours(",step,loss\n0,1,3\n1,2,2.5\n2,3,2\n3,4,1.5\n4,3,1.25\n", "log.csv")[0]) == [1, 2, 3]  # row numbers are not epochs
     assert list(ours("epoch,iter,loss\n0,1,3\n0,2,2.5\n1,3,2\n1,4,1.5\n", "log.csv")[0]) == [1, 2, 3, 4]
     pathlib.Path("imports/rates.jsonl").write_text("".join(json.dumps(
         {"step": step, "loss": 5 - step / 100, "tokens_per_s": 1000, "step_ms": 500}) + "\n" for step in (0, 10, 20, 50)), encoding="utf-8")
@@ -82,7 +82,7 @@ def check_runs(concertina):
 
 
 def check_launches(concertina, rounds=300):
-    """Random runs of several launches, each from a checkpoint or anew: what comes back is what the last launch of each step logged."""
+    """Random runs of several launches, each from a checkpoint or the start: the last launch of each step counts."""
     for seed in range(rounds):
         draw = random.Random(seed)
         every, evaluate, save, first = draw.choice([1, 2, 5, 10]), draw.choice([10, 20, 50]), draw.choice([10, 20, 25]), draw.random() < 0.5
@@ -104,7 +104,7 @@ def check_launches(concertina, rounds=300):
 
 
 def check_held_out(concertina):
-    """Rows, folders and files of held-out data are no training losses; an evaluation of NaN stays one; means of an evaluation; -1."""
+    """Held-out rows, folders and files are not training losses; a NaN evaluation is kept; means of an evaluation; -1."""
     ours = lambda *arguments, **options: read(concertina, *arguments, **options)
     no = lambda *arguments, **options: refused(concertina, *arguments, **options)
     row = lambda **figures: json.dumps(figures) + "\n"
@@ -144,7 +144,7 @@ def check_held_out(concertina):
 
 
 def check_lightning(concertina):
-    """Lightning's form is known by whole epochs beside steps that are counted from 0, under any name of its loss."""
+    """Lightning's format is recognized by integer epochs and steps counted from 0, whatever the name of the loss."""
     ours = lambda *arguments, **options: read(concertina, *arguments, **options)
     for name in ("train_loss", "train/loss", "loss", "training_loss", "trainLoss", "train_loss_step", "loss_step"):
         for steps in ((49, 99, 149), (0, 1, 2), (9, 19, 49)):

@@ -1,4 +1,4 @@
-// Judges of launches on recorded facts: looks every 0.2 s.
+// Judges of launches on recorded facts, one look every 0.2 s.
 #include "experiments/supervise/launch_judges.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ struct Stretch {
   ProcessFacts facts;
 };
 
-/// Seconds of the last stretch until the verdict `kind`; -1: there is none.
+/// Returns the seconds of the last stretch until the verdict `kind`; -1: there is none.
 template <class Judge>
 double judged(FaultKind kind, Judge judge, const std::vector<Stretch>& stretches) {
   double at = kFirst, start = 0;
@@ -43,7 +43,7 @@ TEST(LaunchJudges, FindFaultsInTime) {
   EXPECT_NEAR(absent({one}), Absence::kArriveSeconds, 3 * kLook);
   EXPECT_EQ(absent({{40, one.facts}, all, {1000, {.started = 4}}}), -1) << "all have ended";
   EXPECT_NEAR(absent({{10, {.ranks = 2}}, {99, {.ranks = 1}}}), Absence::kAloneSeconds, 3 * kLook)
-      << "MPI does not say how many there are";
+      << "MPI does not say how many ranks there are";
   EXPECT_EQ(absent({{1000, {.ranks = 1}}}), -1);
 
   const auto stopped = [](const std::vector<Stretch>& looks) {
@@ -71,7 +71,7 @@ TEST(LaunchJudges, ExcuseRanksThatWereLostInPlace) {
     return absence.look({.at = at += kLook, .ranks = ranks, .started = 3});
   };
   for (int i = 0; i < 10; ++i) EXPECT_FALSE(look(3));
-  for (int i = 0; i < 20; ++i) {  // they decide
+  for (int i = 0; i < 20; ++i) {  // until they decide
     absence.excuse(at + kLook);
     EXPECT_FALSE(look(2));
   }
@@ -82,7 +82,7 @@ TEST(LaunchJudges, ExcuseRanksThatWereLostInPlace) {
   EXPECT_NEAR(kLook * looks, Absence::kAloneSeconds, 3 * kLook);
 }
 
-/// This process was stopped together with the ranks: one look comes late.
+/// This process was stopped together with the ranks, so one look is late.
 TEST(LaunchJudges, CountLooks) {
   StoppedRanks stopped;
   EXPECT_FALSE(stopped.look({.at = 1, .ranks = 2}));
@@ -99,13 +99,13 @@ TEST(LaunchJudges, SeeAStoppedLauncherAndAskHostsMoreRarely) {
     continued += launching.is_stopped(facts);
     if (launching.asks_hosts(facts)) asked.push_back(at);
   }
-  EXPECT_GE(continued, 2);  // SIGCONT may not help: once in 1.2 s
+  EXPECT_GE(continued, 2);  // SIGCONT may fail, so it is sent every 1.2 s
   EXPECT_LE(continued, 3);
   ASSERT_EQ(asked.size(), 3U);
   for (int i = 0; i < 3; ++i) EXPECT_NEAR(asked[i], Launching::kQuestionSeconds * (1 << i), kLook);
 }
 
-/// What is said after launches that end like `ended` and leave the run at these steps.
+/// Returns the message after launches that end like `ended` with the run at these steps.
 std::string said_after(const std::vector<std::int64_t>& newest, EndedLaunch ended,
                        std::optional<int> max_restarts = {}) {
   RestartPolicy policy(max_restarts, 10, 0);

@@ -1,4 +1,4 @@
-// What doctor reports, and how many threads each rank gets.
+// Tests what doctor reports, and how many threads each rank gets.
 #include "experiments/machine/machine.h"
 
 #include <gtest/gtest.h>
@@ -43,10 +43,10 @@ TEST(Machine, ReadsThisMachine) {
   EXPECT_LE(bytes->available, bytes->total);
   EXPECT_TRUE(disk_free("no/such/directory/yet"));
   EXPECT_TRUE(writable(testing::TempDir() + "/not/yet/there"));
-  EXPECT_FALSE(writable("/proc/version/none"));  // below a file
+  EXPECT_FALSE(writable("/proc/version/none"));  // its parent is a file
 }
 
-/// What a batch system or a container allows counts, also in a group above that of the process.
+/// Limits of a batch system or a container count, also those of a parent group of the process's.
 TEST(Machine, MemoryIsThatOfTheControlGroup) {
   const TemporaryDirectory directory;
   const std::string root = directory.path();
@@ -65,7 +65,7 @@ TEST(Machine, MemoryIsThatOfTheControlGroup) {
   write("/sys/fs/cgroup/user/memory.stat", "anon 400000\ninactive_file 600000\n");
   write("/sys/fs/cgroup/user/job/memory.max", "max\n");
   write("/sys/fs/cgroup/user/job/memory.current", "0\n");
-  EXPECT_EQ(available(), 2600000U);  // pages of files can be taken back
+  EXPECT_EQ(available(), 2600000U);  // page cache can be reclaimed
   write("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "2000000\n");
   write("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "500000\n");
   EXPECT_EQ(available(), 1500000U);
@@ -91,7 +91,7 @@ TEST(Threads, RanksShareTheirHost) {
   EXPECT_EQ(threads_of(0, crowded, 0), 1);
   EXPECT_EQ(shared_cores(crowded, 1), 2);
   EXPECT_EQ(shared_cores(unbound, 1), 0);
-  EXPECT_EQ(shared_cores(unbound, 8), 2) << "ranks of more threads";
+  EXPECT_EQ(shared_cores(unbound, 8), 2) << "ranks with more threads";
   const std::vector<RankCores> container(2, rank_on("a", cpus(0, 64), 6));
   EXPECT_EQ(threads_of(0, container, 1), 3);
   const std::vector<RankCores> hosts{rank_on("a", cpus(0, 8)), rank_on("b", cpus(0, 8)),

@@ -1,4 +1,4 @@
-// Which figures of two trials are of one measure: of the same data, in the same unit.
+// Metrics of two trials are comparable if they are of the same data and in the same unit.
 #include "experiments/study/results.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 namespace concertina {
 namespace {
 
-/// What a run says of its evaluation.
+/// What a run records about its evaluation.
 struct Evaluated {
   const char *data, *measure;
   double tokens = 100;
@@ -25,7 +25,7 @@ TrialRecord trial_of(const Evaluated& run) {
   return trial;
 }
 
-/// Bits per byte are compared whatever the tokenizer, other figures of one measure alone.
+/// Bits per byte are comparable across tokenizers; other metrics only for the same unit.
 TEST(Measures, AreAlikeForTheSameDataUnitAndPart) {
   const char* const kData[] = {"d1", "d2", nullptr};
   const char* const kUnits[] = {"causal-lm, tokens of a", "causal-lm, tokens of b",
@@ -59,7 +59,7 @@ std::string why(const char* column, const Settings& one, const Settings& other) 
   return why_unlike({&a, &b}, column);
 }
 
-/// Without an evaluation nothing records the unit of a token: then the configs decide.
+/// Without an evaluation, nothing records the unit of a token, so the configs decide.
 TEST(Measures, OfSpeedAndTrainingLossAreAlikeWhereTheConfigsAre) {
   const Settings bytes{{"data.tokenizer", "bytes"}}, words{{"data.tokenizer", "bpe"}};
   EXPECT_EQ(why("tokens_per_s", bytes, words), "the tokenizers differ");
@@ -71,7 +71,7 @@ TEST(Measures, OfSpeedAndTrainingLossAreAlikeWhereTheConfigsAre) {
             "their tokens are not recorded");
 }
 
-/// Runs without digests: their settings say whether they are of the same data.
+/// Runs without digests: their settings show whether they use the same data.
 TEST(Measures, WithoutADigestAreAlikeIfNoSettingOfDataDiffers) {
   for (const std::string key :
        {"parallel.pp", "optimizer.lr", "data.validation", "data.tokenizer", "data.text",

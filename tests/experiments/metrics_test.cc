@@ -1,4 +1,4 @@
-// Figures that tasks count of predictions, against scikit-learn's (tests/golden/make_metrics.py).
+// Compares the metrics of tasks with scikit-learn's (tests/golden/make_metrics.py).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -57,20 +57,20 @@ TEST(ScoreMetrics, AreThoseOfScipyAndScikitLearn) {
   }
 }
 
-/// As seqeval counts them in its default mode.
+/// Counts entities as seqeval does by default.
 TEST(EntityMetrics, AreOfWholeNames) {
   const std::vector<std::string> names{"B-LOC", "B-PER", "I-LOC", "I-PER", "O"};
   enum : std::size_t { B_LOC, B_PER, I_LOC, I_PER, O };
   const std::vector<TaggedPair> sentences{
       {.told = {B_PER, I_PER, O, B_LOC}, .right = {B_PER, I_PER, O, B_LOC}},  // 2 of 2
       {.told = {B_PER, O, O}, .right = {B_PER, I_PER, O}},                    // too short
-      {.told = {I_LOC, I_LOC, I_PER}, .right = {B_LOC, I_LOC, B_PER}},        // 2 of 2: I may begin
+      {.told = {I_LOC, I_LOC, I_PER}, .right = {B_LOC, I_LOC, B_PER}},        // 2 of 2: I may start
       {.told = {B_LOC, B_LOC}, .right = {B_LOC, I_LOC}},                      // 2 for 1
       {.told = {O, O}, .right = {O, B_PER}}};
   const std::vector<Metric> metrics = entity_metrics(sentences, names);
   ASSERT_EQ(metrics.size(), 3U);
-  EXPECT_DOUBLE_EQ(metrics[0].value, 4.0 / 7);  // told 7
-  EXPECT_DOUBLE_EQ(metrics[1].value, 4.0 / 7);  // there are 7
+  EXPECT_DOUBLE_EQ(metrics[0].value, 4.0 / 7);  // 7 predicted
+  EXPECT_DOUBLE_EQ(metrics[1].value, 4.0 / 7);  // 7 exist
   EXPECT_DOUBLE_EQ(metrics[2].value, 4.0 / 7);
   EXPECT_TRUE(entity_metrics(sentences, std::vector<std::string>{"0", "1", "2", "3", "4"}).empty());
 }

@@ -1,4 +1,4 @@
-// Keys of freezing, caching and elastic layouts: what they become, and which of them are idle.
+// Keys of freezing, caching and elastic layouts: their effect, and which of them are unused.
 #include <gtest/gtest.h>
 
 #include "experiments/adopt/idle_policies.h"
@@ -65,7 +65,7 @@ TEST(FreezeKeys, OfOtherPoliciesAreNotWritten) {
   EXPECT_EQ(none.find("alpha"), std::string::npos);
   EXPECT_EQ(linear.find("alpha"), std::string::npos);
   expect_has(linear, "\nstart = 0.1\nend = 0.6\n");
-  // A base config may have a policy's options while another file chooses no policy.
+  // A base config may set a policy's options even if another file disables the policy.
   expect_has(write_config(load_config({}, {"freeze.policy=none", "freeze.alpha=0.25"})),
              "\nalpha = 0.25\n");
 }

@@ -1,4 +1,4 @@
-// Progress: figures that stay readable at every size, and what reaches a stream.
+// Progress: numbers stay readable at every size, and streams get the right lines.
 #include "experiments/record/progress.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 const ProgressFigures kFigures{20, 200, 2.34567, 12345, 0.123, 42};
 
-/// What reaches a stream that is no terminal, where every `every`th line is due.
+/// Returns what is written to a stream that is not a terminal if every `every`th line is due.
 template <class Body>
 std::string printed(int every, Body body) {
   std::FILE* const stream = std::tmpfile();
@@ -71,7 +71,7 @@ TEST(Progress, TrainingLooksAtSomeOfTheHeldOutData) {
   RunConfig config;
   EXPECT_EQ(final_batches(config.eval), 16);
   EXPECT_EQ(periodic_batches(config.eval), 16);
-  config.eval.batches = 0;  // as configs of older runs have it: all
+  config.eval.batches = 0;  // in configs of older runs: all
   EXPECT_EQ(final_batches(config.eval), 0);
   EXPECT_EQ(periodic_batches(config.eval), 0);
   config.eval.periodic_batches = 3;

@@ -1,4 +1,4 @@
-// Bad folders of published models: each is one error; files in parts are one model.
+// Bad folders of published models give one error each; a model may be split into several files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 struct Copied : PublishedCopy {
   using PublishedCopy::PublishedCopy;
-  /// Opens all of it; empty: it was accepted.
+  /// Opens the whole model; returns the error, or an empty string.
   std::string error(const Settings& sets = {}) const {
     try {
       const RunConfig adopted = config_from(path, sets);
@@ -68,8 +68,7 @@ TEST(PublishedModel, SettingsThatContradictItAreRefused) {
   expect_has(copy.error(), "model.safetensors");
 }
 
-// Whoever reads a config makes a model of it next: gigabytes, if one number of config.json is
-// wrong.
+// A config is read in order to create a model: gigabytes, if one number of config.json is wrong.
 TEST(PublishedModel, NumbersThatTheTensorsDoNotHaveAreRefusedWithTheConfig) {
   struct Change {
     std::string name, from, to, says;
@@ -158,7 +157,7 @@ TEST(PublishedModel, IsWrittenInFilesOfALargestSize) {
   for (const auto& [name, tensor] : whole.tensors()) total += tensor.bytes();
   const std::vector<std::string> single{"config.json", "model.safetensors"};
 
-  constexpr std::uint64_t kMost = 2500;  // less than a token table has
+  constexpr std::uint64_t kMost = 2500;  // less than a token table
   write(kMost);
   const auto index = nlohmann::json::parse(bytes_of_file(out + "/model.safetensors.index.json"));
   EXPECT_EQ(index["metadata"]["total_size"], total);
@@ -192,7 +191,7 @@ TEST(PublishedModel, IsWrittenInFilesOfALargestSize) {
   EXPECT_TRUE(
       PublishedWeights(out, read_published_config(out), config_from(out)).missing().empty());
 
-  // Nothing of an export before is left: neither of one nor of several files.
+  // No file of an earlier export is left, whether it had one file or several.
   write(total);
   EXPECT_EQ(names_in(out), single);
   EXPECT_EQ(bytes_of_file(out + "/model.safetensors"), bytes_of_file(whole.path()));
@@ -200,7 +199,7 @@ TEST(PublishedModel, IsWrittenInFilesOfALargestSize) {
   const std::vector<std::string> fewer = names_in(out);
   EXPECT_LT(fewer.size(), files.size());
   EXPECT_FALSE(fs::exists(out + "/model.safetensors"));
-  // An export that fails leaves the one before.
+  // A failed export keeps the previous one.
   const auto fail = [](const std::string&, std::span<float>) { throw_failure("full", "disk"); };
   EXPECT_THROW(write_published(out, config, StoredType::f32, fail, kMost), Error);
   EXPECT_EQ(names_in(out), fewer);
@@ -234,7 +233,7 @@ TEST(Safetensors, HalvesAndBrainFloatsAreReadExactlyAndMetadataMayBeNull) {
   EXPECT_EQ(read[0], 0.1F);
 }
 
-/// CONCERTINA_MUTATIONS: how many of each file.
+/// CONCERTINA_MUTATIONS sets the number of mutations per file.
 TEST(PublishedModel, DamagedFilesAreErrorsAndNothingElse) {
   const char* const asked = std::getenv("CONCERTINA_MUTATIONS");
   const int mutations = asked == nullptr ? 60 : std::atoi(asked);
@@ -265,7 +264,7 @@ TEST(PublishedModel, DamagedFilesAreErrorsAndNothingElse) {
         }
       }
       write_bytes(copy.path + "/" + file, bytes);
-      copy.error();  // checks what is thrown
+      copy.error();  // checks the type of the exception
     }
   }
 }

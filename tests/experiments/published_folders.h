@@ -1,4 +1,4 @@
-// Folders of models as the hub has them, from tests/golden/published, and configs that name them.
+// Folders of models in the hub's format, from tests/golden/published, and configs for them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,14 +37,14 @@ inline void write_bytes(const std::string& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-/// Types whose tensors are those of a RoBERTa, by the beginning of their classes' names.
+/// Types with RoBERTa's tensors, by the prefix of their class names.
 inline const std::map<std::string, std::string>& aliases() {
   static const std::map<std::string, std::string> all{{"camembert", "Camembert"},
                                                       {"xlm-roberta", "XLMRoberta"}};
   return all;
 }
 
-/// A model of tests/golden/published, or an alias of one, as a folder of its own.
+/// A copy of a model of tests/golden/published, or of an alias of one.
 struct PublishedCopy {
   explicit PublishedCopy(const std::string& name)
       : source(folder_of(aliases().contains(name) ? "roberta-masked-lm" : name)) {
@@ -76,7 +76,7 @@ inline RunConfig config_from(const std::string& folder, Settings sets = {}) {
   return config;
 }
 
-/// A field of the model as expected.json has it, under transformers' name.
+/// Returns a field of the model from expected.json, where it has transformers' name.
 inline Buffer field_buffer(const Field& field, const nlohmann::json& expected,
                            std::int64_t samples) {
   const std::string name = field.name == "tokens"  ? "input_ids"
@@ -84,11 +84,11 @@ inline Buffer field_buffer(const Field& field, const nlohmann::json& expected,
                            : field.name == "image" ? "pixel_values"
                                                    : field.name;
   const auto count = static_cast<std::size_t>(field.elements() * samples);
-  if (field.name == "scores") return Buffer(count);  // of no matter here
+  if (field.name == "scores") return Buffer(count);  // not used here
   if (field.type == DType::f32) return Buffer(expected.at(name).get<std::vector<float>>());
   Buffer buffer(count, DType::i32);
   std::int32_t* const out = buffer.view().i32();
-  std::fill_n(out, count, 0);  // targets: of no matter here
+  std::fill_n(out, count, 0);  // targets are not used here
   if (field.name == "lengths") {
     const auto mask = expected.at("attention_mask").get<std::vector<std::int32_t>>();
     const std::size_t rows = mask.size() / count;

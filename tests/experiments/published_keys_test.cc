@@ -1,5 +1,5 @@
-// What config.json says of a published model, key by key and task by task: the same numbers as
-// transformers has, or one error.
+// Tests config.json of a published model key by key and task by task: the same numbers as
+// transformers, or one error.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace concertina {
 namespace {
 
-/// `config` with one key missing or of another value, as published_keys.json says it.
+/// Returns `config` with one key missing or changed, as described in published_keys.json.
 nlohmann::json changed(nlohmann::json config, const nlohmann::json& one) {
   nlohmann::json* inner = &config;
   const auto keys = one.at("key").get<std::vector<std::string>>();
@@ -29,7 +29,7 @@ nlohmann::json changed(nlohmann::json config, const nlohmann::json& one) {
   return config;
 }
 
-/// The logits of a folder; none where it is refused.
+/// Returns the logits of a folder, or none if it is rejected.
 std::vector<float> logits_if_read(const std::string& folder, const nlohmann::json& expected) {
   try {
     const bool text = expected.contains("input_ids");
@@ -119,7 +119,7 @@ TEST(PublishedKeys, HarmlessOnesOfPublishedModelsAreRead) {
   }
 }
 
-/// The folder of a type, which its name begins with; empty: there is none.
+/// Returns the folder whose name starts with the type; empty: there is none.
 std::string folder_of_type(std::string type) {
   if (aliases().contains(type)) return type;
   std::ranges::replace(type, '_', '-');
@@ -128,7 +128,7 @@ std::string folder_of_type(std::string type) {
   return "";
 }
 
-/// The tasks that a family of models cannot have.
+/// Returns whether a family of models supports the task.
 bool can(const std::string& family, std::string_view task) {
   const bool decoder = family != "bert" && family != "vit";
   if (task == "causal-lm") return decoder;
@@ -167,7 +167,7 @@ void round_trip(const PublishedCopy& model, const std::string& task) {
     EXPECT_TRUE(back.read(name, read)) << name;
     EXPECT_EQ(read, values) << name;
   }
-  // A config.json that does not name its architecture, or the body alone: the tensors decide.
+  // If config.json names no architecture, or only the body, the tensors decide.
   const std::string path = out + "/config.json";
   nlohmann::json bare = nlohmann::json::parse(read_file(path, 1 << 20));
   bare.erase("architectures");

@@ -1,5 +1,5 @@
-// Models as transformers stores them (tests/golden/make_published.py): the same logits when they
-// are read, the same bytes when they are written again, and one error for each bad file.
+// Models as stored by transformers (tests/golden/make_published.py): reading gives the same logits,
+// writing the same bytes, and each bad file one error.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ TEST_P(Published, LogitsAreThoseOfTransformers) {
   ASSERT_EQ(logits.size(), right.size());
   float scale = 0, error = 0;
   for (std::size_t i = 0; i < right.size(); ++i) {
-    // Rows of padding say nothing, here as there.
+    // Padding rows have no meaning in either program.
     const std::size_t row = i * 36 / right.size();
     if (right.size() > 36 * 2 && expected.contains("attention_mask") &&
         expected.at("attention_mask")[row] == 0)
@@ -56,7 +56,7 @@ TEST_P(Published, WrittenAgainIsTheSameBytes) {
   EXPECT_TRUE(bytes_of_file(out + "/model.safetensors") ==
               bytes_of_file(folder + "/model.safetensors"));
   EXPECT_EQ(bytes_of_file(out + "/config.json"), bytes_of_file(folder + "/config.json"));
-  // What we would say of the model is what it said.
+  // Writing the config again preserves what it said.
   write_bytes(out + "/config.json", published_config_text(config, "float32"));
   RunConfig again = config_from(out, {"run.dir=" + root.path()}), before = config;
   again.model.from = before.model.from;
@@ -76,7 +76,7 @@ TEST(PublishedModel, AHeadThatIsNotThereIsNamed) {
   const PublishedWeights weights(folder, read_published_config(folder), config);
   EXPECT_EQ(weights.missing().size(), 2U);
   EXPECT_TRUE(weights.missing()[0].ends_with("/span.bias"));
-  // The masked model's own head is of no use to another task, and no error.
+  // Another task ignores the masked model's own head without an error.
   const std::string masked = folder_of("bert-masked-lm");
   const RunConfig other = config_from(masked, {"model.task=classification", "model.classes=5"});
   EXPECT_EQ(PublishedWeights(masked, read_published_config(masked), other).missing().size(), 4U);
@@ -87,10 +87,10 @@ TEST(PublishedModel, TheProblemTypeSaysTheTask) {
     return config_from(folder_of(name)).model.task;
   };
   EXPECT_EQ(task_of_folder("bert-classification"), "classification");
-  EXPECT_EQ(task_of_folder("bert-regression"), "regression");  // of one class
+  EXPECT_EQ(task_of_folder("bert-regression"), "regression");  // with one class
   EXPECT_EQ(task_of_folder("bert-multi-label"), "multi-label");
   EXPECT_EQ(task_of_folder("bert-token-classification"), "token-classification");
-  // What is told of another task begins anew, whatever it is called there.
+  // The head of another task is initialized anew, even if its tensors have the same names.
   for (const char* task : {"classification", "token-classification", "regression"}) {
     const std::string folder = folder_of("bert-multi-label");
     const RunConfig config =
@@ -121,7 +121,7 @@ TEST(PublishedModel, AShorterContextTakesTheFirstPositions) {
   EXPECT_TRUE(std::ranges::equal(first, std::span(all).first(first.size())));
 }
 
-/// All but a body alone.
+/// Returns all models except those with only a body.
 std::vector<std::string> whole_models() {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder_of("")))

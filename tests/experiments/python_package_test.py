@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The Python package as pip installs it, on a real run: what it reads, what it refuses, logs of others, what leaves.
+"""Tests the Python package as installed by pip on a real run: reading, errors, imported logs, exports.
 
-usage: python_package_test.py SOURCE BUILD CONCERTINA. Exit code 77 (skipped) where PyPI gives no packages.
+usage: python_package_test.py SOURCE BUILD CONCERTINA. Exits with 77 (skipped) if PyPI is unavailable.
 """
 import importlib.util
 import json
@@ -25,11 +25,11 @@ def call(*words, **options):
 
 
 def installed():
-    """The Python of an environment with the package, or None where PyPI is not to be had."""
+    """Returns the Python of an environment with the package, or None if PyPI is unavailable."""
     python = VENV / "bin" / "python"
     if not python.exists():
         call(sys.executable, "-m", "venv", VENV)
-    with tempfile.TemporaryDirectory() as folder:  # building leaves files
+    with tempfile.TemporaryDirectory() as folder:  # building creates files
         shutil.copytree(SOURCE / "experiments" / "python", f"{folder}/python")
         got = subprocess.run([python, "-m", "pip", "-q", "install", f"{folder}/python[analysis,tensorboard]", "mypy", "pandas-stubs", "pytest"],
                              capture_output=True, text=True)
@@ -90,7 +90,7 @@ def check_checkpoint(concertina, np):
 
 
 def check_large(concertina, np):
-    """One tensor of a checkpoint of 10 GB (a file with holes) is read without the rest."""
+    """One tensor of a 10 GB checkpoint (a sparse file) is read without reading the rest."""
     import hashlib
     folder = pathlib.Path("large/step-00000001")
     folder.mkdir(parents=True)
@@ -141,7 +141,7 @@ def check_imports(concertina):
 
 
 def check_documents(concertina):
-    """The Python blocks of the package's README run, and tensors that documents name are there."""
+    """The Python blocks of the package's README run, and tensors named in documents exist."""
     import pandas
     sys.modules["no_plots"] = types.ModuleType("no_plots")
     sys.modules["no_plots"].plot = lambda data, kind, **options: None
@@ -168,7 +168,7 @@ def check_documents(concertina):
 
 
 def check_notebook(concertina):
-    """From the idea to a compared run in 25 lines of code at most."""
+    """From the idea to compared runs in at most 25 lines of code."""
     cells = json.loads((SOURCE / "experiments/python/schedule.ipynb").read_text(encoding="utf-8"))["cells"]
     code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
     assert sum(1 for text in code for line in text.splitlines() if line.strip()) <= 25

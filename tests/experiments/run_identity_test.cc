@@ -1,4 +1,4 @@
-// A run goes on with the split that it began with, whatever program began it.
+// A run continues with its initial split, whatever version of the program started it.
 #include <gtest/gtest.h>
 
 #include "experiments/config/config_toml.h"

@@ -1,4 +1,4 @@
-// Runs as they lie on disk, with any of their figures missing.
+// Runs on disk with any of their metrics missing.
 #include "experiments/study/run_set.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A key of metrics.jsonl, the column of a table that shows it, and a figure that is worse than 0.
+/// A key of metrics.jsonl, the table column that shows it, and a value below 0.
 struct LoggedFigure {
   const char *key, *column;
   double value;
@@ -34,8 +34,7 @@ bool has_figure(unsigned subset, std::size_t figure) {
   return (subset >> figure & 1U) != 0;
 }
 
-/// A run that has these figures and no other; one that is not there is left out, null or 0 where
-/// nothing takes no time.
+/// Writes a run with exactly these metrics. A missing one is omitted, null or, for times, 0.
 void write_run(const std::string& directory, unsigned subset, const char* absent) {
   fs::create_directories(directory);
   std::ofstream metrics(directory + "/metrics.jsonl");
@@ -54,7 +53,7 @@ void write_run(const std::string& directory, unsigned subset, const char* absent
   }
 }
 
-/// Figures that a log lacks, or has as null, are none of the run's.
+/// Metrics that are missing in a log, or null, are not part of the run.
 TEST(RunSet, LeavesOutFiguresThatTheLogLacks) {
   for (const char* const absent : {"left out", "null", "0"})
     for (unsigned subset = 0; subset < kSubsets; ++subset) {
@@ -83,7 +82,7 @@ TEST(StepTotals, EachIsOfTheStepsThatHaveIt) {
       Json({{"steps", 2}, {"steps_s", 1.0}, {"median_step_ms", 500.0}, {"bubble", 0.5}}));
 }
 
-/// An evaluation that does not say how long it took leaves the time of training unknown.
+/// An evaluation without a duration makes the training time unknown.
 TEST(TrainingClock, IsUnknownWhereAnEvaluationSaysNoSeconds) {
   RunLog log{metrics_of({{{"step", 1}, {"time", "2026-01-01T00:00:00.000Z"}},
                          {{"step", 2}, {"time", "2026-01-01T00:00:10.000Z"}}}),
@@ -97,7 +96,7 @@ TEST(TrainingClock, IsUnknownWhereAnEvaluationSaysNoSeconds) {
   EXPECT_TRUE(training_seconds(log).value.empty());
 }
 
-/// The evaluation of the checkpoint that a run keeps is what it is known by.
+/// A run that keeps its best checkpoint is represented by the evaluation of that checkpoint.
 TEST(RunSet, TakesTheFiguresOfTheBestCheckpointWhereTheRunKeepsIt) {
   for (const bool keeps : {true, false}) {
     const TemporaryDirectory directory;

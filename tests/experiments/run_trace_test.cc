@@ -1,4 +1,4 @@
-// trace.json: what is written can be read, and opens where it should; the figures of its steps.
+// trace.json can be written, read, and opened by viewers; values of its steps.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -43,7 +43,7 @@ struct Slice {
   double start = 0, end = 0;
 };
 
-/// Slices of one track nest or follow each other.
+/// Slices of one track are nested or consecutive.
 void expect_nesting(std::vector<Slice> slices) {
   std::ranges::stable_sort(slices, [](const Slice& a, const Slice& b) {
     return a.start != b.start ? a.start < b.start : a.end > b.end;
@@ -90,12 +90,12 @@ TEST(Trace, IsWellFormedForPerfetto) {
   std::size_t sends = 0;
   for (int rank = 0; rank < trace.ranks(); ++rank)
     for (const Action& action : trace.plan.rows[static_cast<std::size_t>(rank)]) {
-      // Once a step.
+      // Once per step.
       EXPECT_EQ((actions[{rank, title(action, trace.layout)}]), 2) << to_text(action);
       sends += is_send(action.kind);
     }
   EXPECT_EQ(exchanges,
-            2U * 3);  // a step: from the last holder of each of 3 stages to the other one
+            2U * 3);  // per step: from the last owner of each of 3 stages to the other
   EXPECT_EQ(arrows.size(), 2 * sends + exchanges);
   for (const auto& [id, ends] : arrows) {
     ASSERT_EQ(ends.size(), 2U);

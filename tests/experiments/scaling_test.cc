@@ -1,4 +1,4 @@
-// Scaling studies without a launch: which points they have, and what is predicted of them.
+// Scaling studies without a launch: their points and predictions.
 #include "experiments/study/scaling.h"
 
 #include <gtest/gtest.h>
@@ -30,24 +30,24 @@ TEST(Scaling, PointsGrowWhatIsAskedFor) {
   ASSERT_EQ(points.size(), 3u);
   EXPECT_EQ(points[2].pp, 2);
   EXPECT_EQ(points[2].dp, 4);
-  EXPECT_EQ(points[2].global, 32) << "strong: the batch stays";
+  EXPECT_EQ(points[2].global, 32) << "strong scaling keeps the batch";
   options.weak = options.grows_pipeline = true;
   options.microbatches = {4, 16};
   points = scaling_points(config(), options);
   ASSERT_EQ(points.size(), 6u);
   EXPECT_EQ(points[5].pp, 8);
   EXPECT_EQ(points[5].dp, 1);
-  EXPECT_EQ(points[4].global, 128) << "weak: four times the ranks, four times the batch";
+  EXPECT_EQ(points[4].global, 128) << "weak scaling: four times the ranks and the batch";
   EXPECT_EQ(points[4].microbatches, 64);
   EXPECT_EQ(points[5].global, 32) << "4 x 4 microbatches of 2 samples";
   options = {};
   options.ranks = {1, 2};
-  EXPECT_THROW(scaling_points(config(), options), Error) << "1 rank has no pipeline of 2";
+  EXPECT_THROW(scaling_points(config(), options), Error) << "1 rank cannot have a pipeline of 2";
   options.ranks = {2, 64};
   EXPECT_THROW(require_layouts(config(), options), Error) << "32 replicas of 16 microbatches";
 }
 
-/// A run directory as a launch leaves it: figures by hand.
+/// Creates run directories as a launch would, with given values.
 class ScalingRuns : public testing::Test {
  protected:
   std::string run(int ranks, double unit_seconds, double step_ms, bool links = false) {
@@ -75,7 +75,7 @@ TEST_F(ScalingRuns, APredictionStandsOnTheNextSmallerMeasurement) {
   ScalingOptions options;
   options.ranks = {2, 4, 8};
   options.measured = 4;
-  // The middle one of three rounds of 2 ranks; 4 ranks were measured with units twice as slow.
+  // The median of three rounds with 2 ranks counts; with 4 ranks, units were twice as slow.
   const std::vector<std::vector<std::string>> runs = {
       {run(2, 5e-4, 90), run(2, 1e-3, 100), run(2, 4e-3, 400)}, {run(4, 2e-3, 70, true)}, {}};
   const nlohmann::ordered_json results = scaling_predictions(config(), options, runs);
@@ -86,13 +86,13 @@ TEST_F(ScalingRuns, APredictionStandsOnTheNextSmallerMeasurement) {
   EXPECT_EQ(results[0]["predicted_from"], runs[0][1]);
   EXPECT_EQ(results[1]["predicted_from"], runs[0][1]);
   EXPECT_EQ(results[2]["predicted_from"], runs[1][0]);
-  // Both halves of 14 units, 16 microbatches over 2 ranks; of 8 over each of 2 pipelines.
+  // Both halves of 14 units, 16 microbatches over 2 ranks; with 2 pipelines, 8 each.
   const auto units = static_cast<double>(job_of(config()).model.units.size());
   EXPECT_NEAR(part(0, "compute"), units * 3e-3 * 16 / 2, 1e-9);
   EXPECT_NEAR(part(1, "compute"), units * 3e-3 * 16 / 4, 1e-9);
   EXPECT_NEAR(part(2, "compute"), units * 6e-3 * 16 / 8, 1e-9);
   EXPECT_GT(part(1, "reduction"), 0);
-  EXPECT_GT(part(0, "transfer"), 0) << "links as the other measurement has them";
+  EXPECT_GT(part(0, "transfer"), 0) << "links are taken from the other measurement";
   EXPECT_GT(part(0, "bubble"), 0);
   EXPECT_EQ(part(0, "cores"), 0);
 }

@@ -1,4 +1,4 @@
-// What `bench step` holds a step against: the schedule's makespan, of all that its ranks computed.
+// The bound that `bench step` compares a step with: the schedule's makespan with all computation.
 #include "experiments/bench/timed_trainer.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-/// Stages that differ, slow messages and a step that waits for all ranks.
+/// Different stages, slow messages and a step that waits for all ranks.
 Costs slow_links(const Layout& layout) {
   Costs costs = unit_costs(layout);
   for (std::size_t s = 0; s < costs.stages.size(); ++s)

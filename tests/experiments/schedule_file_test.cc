@@ -1,5 +1,5 @@
-// Schedules of a user's own: which values are paths, what a file asks of config and world size, and
-// that what fits is a valid layout with an accepted plan.
+// Users' own schedules: which values are paths, what a file requires of config and world size, and
+// that a matching one gives a valid layout and an accepted plan.
 #include "experiments/config/schedule_file.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr const char* kTwoRanks =
     "0F0,0F1,0B0,0F2,0B1,0F3,0B2,0B3\n"
     "1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n";
-/// Two stages a rank, one microbatch, transfers and all.
+/// Two stages per rank, one microbatch, including transfers.
 constexpr const char* kInterleaved =
     "0F0,0SEND_F0,2RECV_F0,2F0,2SEND_F0,2RECV_B0,2B0,2REDUCE_GRAD,2SEND_B0,0RECV_B0,0B0,"
     "0REDUCE_GRAD,0UNSHARD\n"
@@ -92,7 +92,7 @@ TEST_F(ScheduleFiles, RunAtTheLayoutThatTheyImply) {
   const PlannedJob chunks = planned(config(write("b.csv", kInterleaved), 1), 2);
   ASSERT_EQ(chunks.layout.pipelines[0].stages.size(), 4u);
   for (int s = 0; s < 4; ++s) EXPECT_EQ(chunks.layout.stage(s).rank, s % 2);
-  // What the file orders stands; what only PyTorch needs is gone, and STEP is there.
+  // The file's order is kept; actions that only PyTorch needs are removed, and STEP is added.
   EXPECT_EQ(to_text(chunks.plan),
             "0F0,0SEND_F0,2RECV_F0,2F0,2SEND_F0,2RECV_B0,2B0,2REDUCE_GRAD,2SEND_B0,0RECV_B0,0B0,"
             "0REDUCE_GRAD,STEP\n"

@@ -1,5 +1,5 @@
-// What `schedule search` promises: no schedule with a name is better within the bound, with any
-// number of chunks that was tried. The names are looked up here, as `schedule simulate` does it.
+// What `schedule search` promises: no named schedule within the limit is better, with any tried
+// number of chunks. Named schedules are simulated here as by `schedule simulate`.
 #include "experiments/predict/schedule_search_report.h"
 
 #include <fmt/format.h>
@@ -19,9 +19,9 @@
 namespace concertina {
 namespace {
 
-constexpr std::int64_t kLittle = 20'000;  // effort: the promise is not up to the moves
+constexpr std::int64_t kLittle = 20'000;  // the promise does not depend on the effort
 
-/// The shortest step of a named schedule that keeps at most `memory` (0: any number) activations.
+/// Returns the shortest step of a named schedule with at most `memory` (0: any number) activations.
 double best_named(const ScheduleSearch& search, const ScheduleCosts& costs, int max_chunks) {
   double best = std::numeric_limits<double>::infinity();
   for (const auto& [name, schedule] : schedules())
@@ -128,7 +128,7 @@ TEST(ScheduleSearch, SaysWhatKeepsWeightsTwice) {
   for (const auto& one : alone.report["named"]) EXPECT_EQ(one["weights"], 1) << one.dump();
 }
 
-/// The shortest step here is that of chimera, which keeps weights twice.
+/// Here, the shortest step is that of chimera, which stores weights twice.
 TEST(ScheduleSearch, FindsOppositePipelinesOnlyIfTheyAreAskedFor) {
   const ScheduleCosts costs({"1", "1", "1"});
   for (const bool opposite : {false, true}) {
@@ -157,10 +157,10 @@ TEST(ScheduleSearch, FindsTheShortestSpan) {
     return found.report["bubble"]["definitions"]["zero_bubble"]["value"].get<double>();
   };
   EXPECT_NEAR(bubble(32 * 2304.0 / (34 * 2304 + 5 * 24 * 1024)), 0.0433, 5e-5);  // ZB-2p
-  EXPECT_NEAR(bubble(1), 0.1015, 5e-5);  // what no schedule can be below, see search_test.cc
+  EXPECT_NEAR(bubble(1), 0.1015, 5e-5);  // a lower bound for any schedule, see search_test.cc
 }
 
-/// As many chunks as the file's rows say, and no other.
+/// Uses exactly as many chunks as the file has rows for.
 TEST(ScheduleSearch, TakesAFileWithARowPerStage) {
   const std::string file = testing::TempDir() + "search_rows.csv";
   std::ofstream(file) << "F,I,W\n1,1,1\n1,1,1\n2,1,1\n1,1,1\n1,1,1\n1,1,1\n";
@@ -177,7 +177,7 @@ TEST(ScheduleSearch, TakesAFileWithARowPerStage) {
   std::filesystem::remove(file);
 }
 
-/// At a size that people search; with a schedule that is no worse than any that has a name.
+/// At a realistic size; the result is no worse than any named schedule.
 TEST(LargeSearch, TakesSeconds) {
   const ScheduleSearch options{.ranks = 8, .microbatches = 32, .memory = 8};
   const double start = cpu_seconds();
@@ -194,7 +194,7 @@ TEST(LargeSearch, TakesSeconds) {
   EXPECT_GE(makespan, 3 * 32);
   std::printf("%d ranks, %d microbatches: searched in %.2f s, makespan %g, best with a name %g\n",
               options.ranks, options.microbatches, seconds, makespan, named);
-  EXPECT_LT(seconds, 30) << "of one core";
+  EXPECT_LT(seconds, 30) << "on one core";
 }
 
 }  // namespace

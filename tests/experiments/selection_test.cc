@@ -1,4 +1,4 @@
-// What a run keeps as its best model, and when it ends for want of a better one.
+// Tests which model a run keeps as its best, and when it stops because none is better.
 #include "experiments/train/selection.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(BestFigure, IsBetterByTheLeastGainThanTheLastThatWas) {
   EXPECT_TRUE(best.see(2.25));  // small gains add up
 }
 
-/// Runs of the task that predicts tokens.
+/// Runs whose task is to predict tokens.
 class SelectionTest : public testing::Test {
  protected:
   SelectionTest() {
@@ -71,7 +71,7 @@ TEST_F(SelectionTest, EndsAfterSoManyEvaluationsWithoutABetterOne) {
   selection.see(20, loss(3), true);
   EXPECT_FALSE(selection.wants(20) || selection.exhausted());
   EXPECT_EQ(standing(selection, 20), " (best: step 10; 1 of 2 evaluations without a better one)");
-  selection.see(25, loss(4), false);  // after the last step of a run that goes on later
+  selection.see(25, loss(4), false);  // after the last step of a run that is continued later
   EXPECT_FALSE(selection.exhausted());
   selection.see(30, loss(kNaN), true);
   EXPECT_TRUE(selection.exhausted());
@@ -103,7 +103,7 @@ TEST_F(SelectionTest, StartsAnewByAnotherFigureAndAfterALoss) {
   after.restore(other);
   EXPECT_FALSE(after.best().has_value());
   before.see(20, loss(2), true);
-  before.lost();  // its commit could not be made
+  before.lost();  // its commit failed
   EXPECT_EQ(before.best()->step, 10);
   before.see(30, loss(2.5), true);
   EXPECT_TRUE(before.wants(30));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Subcommands that are written in Python, and how `soak` judges a run by its logs: soak_test.py SOURCE CONCERTINA."""
+"""Tests subcommands written in Python, and how `soak` judges a run by its logs: soak_test.py SOURCE CONCERTINA."""
 import dataclasses
 import io
 import json
@@ -23,7 +23,7 @@ def program(*words, **environment):
 
 
 class Recorded(unittest.TestCase):
-    """Logs that grow line by line, as those of a run."""
+    """Logs that grow line by line, like those of a run."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -44,14 +44,14 @@ class Recorded(unittest.TestCase):
         self.log(1, "launches", {"start": "x"})
         self.log(2, "metrics", {"step": 7})
         fault = self.fault(3)
-        self.log(3.1, "metrics", {"step": 8})  # ranks may do a step after any fault
+        self.log(3.1, "metrics", {"step": 8})  # ranks may finish a step after a fault
         self.assertEqual((fault.seen, fault.recovered), (None, None))
         self.log(3.5, "faults", {"fault": "died"})
         self.log(4, "restarts", {"ended_s": 0.2, "reached": 8, "from": 5})
         self.log(5, "launches", {"start": "y"})
-        self.log(6, "metrics", {"step": 6})  # again
+        self.log(6, "metrics", {"step": 6})  # repeated
         self.assertEqual((fault.seen, fault.recovered, self.course.repeated), (3.5, None, [3]))
-        self.log(7, "metrics", {"step": 9}, end="")  # not whole yet
+        self.log(7, "metrics", {"step": 9}, end="")  # incomplete
         self.assertIsNone(fault.recovered)
         self.log(8, "metrics", end="\n")
         self.assertEqual(fault.recovered, 8)

@@ -1,11 +1,11 @@
 #!/bin/sh
-# The script that starts a package's program chooses the MPI of the launcher, of PATH, of its own folder or the named one.
+# Tests that the start script of a package chooses the MPI of the launcher, of PATH, of its own folder, or the named one.
 # usage: start_test.sh SOURCE_ROOT
 set -u
 source=$(realpath -- "$1")
 . "$source/tests/shell_checks.sh"
 
-# mpi PREFIX LIBRARY LAUNCHER [TEXT]: an MPI that is not one; its launcher is a shell.
+# mpi PREFIX LIBRARY LAUNCHER [TEXT]: creates a fake MPI whose launcher is a shell script.
 mpi() {
   mkdir -p "$1/bin" "$1/${2%/*}"
   echo "${4:-}" > "$1/$2"
@@ -23,13 +23,13 @@ printf '#!/bin/sh\necho "$LD_LIBRARY_PATH $*"\n' > package/lib/concertina/concer
 chmod +x package/lib/concertina/concertina
 top=$scratch/package/bin/../lib/concertina
 
-# chooses NAME FOLDER_OF_MPI COMMAND...: on a PATH without an MPI.
+# chooses NAME FOLDER_OF_MPI COMMAND...: runs with a PATH that has no MPI.
 chooses() {
   wanted="$top/$1:$2 train x" && shift 2
   env -i PATH=/nowhere "$@" > out 2> err
   [ "$(cat out)" = "$wanted" ] || fail "'$(cat out err)', not '$wanted'"
 }
-tools=$scratch/tools  # what the script calls, without the mpirun of this machine
+tools=$scratch/tools  # the tools that the script calls, without this machine's mpirun
 mkdir "$tools" && for tool in readlink dirname sed grep uname; do ln -s "$(command -v $tool)" "$tools/"; done
 run=$scratch/package/bin/concertina
 chooses openmpi4 "$scratch/four/lib64" PATH="$tools" "$scratch/four/bin/orterun" -c "$run train x; :"

@@ -9,7 +9,7 @@
 namespace concertina {
 namespace {
 
-/// A run of steps of `seconds` each, on pipelines of `depth` ranks.
+/// A run with steps of `seconds` each, on pipelines of `depth` ranks.
 class Steps {
  public:
   Steps(int pipelines, int depth, double seconds, double noise)
@@ -26,7 +26,7 @@ class Steps {
     stragglers_.begin(layout, working, false);
   }
 
-  /// Changes what a step did. Sends and receives are 1 ms apart before.
+  /// Modifies the recorded step. By default, sends and receives are 1 ms apart.
   std::function<void(std::vector<StepPace>&)> change = [](auto&) {};
   double step_factor = 1;
   std::vector<Straggler> found;
@@ -71,7 +71,7 @@ TEST(Stragglers, ARankTenPercentSlowerIsNamedOnceWithinTwelveSteps) {
     EXPECT_NEAR(run.found[0].times, 1.1, 0.03);
     EXPECT_EQ(run.found[0].steps, 10);
     run.steps(300);
-    run.change = [](auto&) {};  // it is as fast as before: nobody is slower for that
+    run.change = [](auto&) {};  // it is as fast as before, so no other rank is slower
     run.steps(300);
     EXPECT_EQ(run.found.size(), 1U);
   }
@@ -123,7 +123,7 @@ TEST(Stragglers, ALateLinkIsNamedByBothItsEnds) {
   EXPECT_EQ(run.found[0].action, Kind::RECV_F);
 }
 
-/// Short steps beside other programs: bursts that hit a rank for many steps, and much noise.
+/// Short steps next to other programs: bursts that affect a rank for many steps, and much noise.
 TEST(Stragglers, NoiseOfABusyMachineIsNone) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);

@@ -1,5 +1,5 @@
-// A study on disk: records and results survive whatever is done to them, or are refused with a
-// word.
+// A study on disk: records and results survive whatever happens to them, or are rejected with a
+// message.
 #include "experiments/study/study_folder.h"
 
 #include <gtest/gtest.h>
@@ -129,14 +129,14 @@ TEST_F(StudyOnDisk, AKillBetweenRecordAndResultsIsNoEdit) {
     digests_before = read_file(digests, 1 << 20);
     folder.save(ended(2, 1.25));
   }
-  std::ofstream(results) << before;  // the second record is there, its line is not
+  std::ofstream(results) << before;  // the second record exists, its line does not
   std::ofstream(digests) << digests_before;
   EXPECT_EQ(read_study(path()).trials[1].state, TrialState::done);
   StudyFolder folder(path(), study(), kStudy);
   EXPECT_NE(read_file(results, 1 << 20), before);
   before = read_file(results, 1 << 20);
   folder.reopen({2});
-  std::ofstream(results) << before;  // the record went, the line is still there
+  std::ofstream(results) << before;  // the record is removed, the line still exists
   EXPECT_EQ(read_study(path()).trials[1].state, TrialState::open);
 }
 
@@ -190,7 +190,7 @@ TEST_F(StudyOnDisk, AnEditWhileTheStudyRunsStaysAndIsNamed) {
   }
 }
 
-/// Killed between its last checkpoint and its result: the next launch had nothing left to train.
+/// The launch was killed between its last checkpoint and its result; the next one trained nothing.
 TEST_F(StudyOnDisk, FiguresOfStepsThatNoLaunchReportedAreThoseOfTheLog) {
   TrialRecord record;
   record.directory = directory_.path();
@@ -217,7 +217,7 @@ TEST(TrialJson, AFigureThatIsNoNumberIsStillOne) {
   EXPECT_TRUE(std::isnan(back.rungs.at(0).metric)) << "JSON has no infinity either";
 }
 
-/// Signed as the study signs it, but never written by it.
+/// Signed as by the study, but with values that it never writes.
 TEST(TrialJson, AValueOfAnotherTypeIsAnError) {
   for (
       const char* record :
@@ -249,7 +249,7 @@ TEST(TrialJson, IsReadBackAndEveryEditIsFound) {
     edited[i] = edited[i] == '7' ? '8' : '7';
     try {
       const TrialRecord other = read_record(edited, "t");
-      EXPECT_EQ(record_text(other), text) << "byte " << i << " is an edit that nobody saw";
+      EXPECT_EQ(record_text(other), text) << "byte " << i << " is an edit that was not detected";
     } catch (const Error&) {
     }
   }
@@ -293,7 +293,7 @@ TEST(ErrorInLog, IsOfThisLaunchAndTakesNoMoreThanTheEnd) {
   EXPECT_EQ(error_in_log(log), "error: old; at: here");
   EXPECT_EQ(error_in_log(log, read_file(log, 1 << 20).find("new")), "new");
   constexpr std::uint64_t kBytes = std::uint64_t{300} << 20;
-  fs::resize_file(log, kBytes);  // zeros, without a line's end
+  fs::resize_file(log, kBytes);  // zeros without a line break
   const auto peak_kib = [] {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);

@@ -1,4 +1,4 @@
-// Which trials a search runs, what it costs, and that a stop in between changes nothing.
+// Which trials a search runs, what it costs, and that an interruption changes nothing.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ StudySpec toy(const std::string& search) {
 constexpr const char* kAsha =
     "[search]\nmethod = \"asha\"\nmetric = \"validation_loss\"\nmin_steps = 9\n";
 
-/// Learning curves: each trial falls towards its own end, with noise that dies away.
+/// Learning curves: each trial approaches its own final value, with decreasing noise.
 class Curves {
  public:
   explicit Curves(std::uint64_t seed) : random_(seed) {
@@ -45,8 +45,8 @@ class Curves {
   std::vector<double> ends_, noise_;
 };
 
-/// A study that runs `jobs` tasks at a time on `curves`, each as long as its steps, and may be
-/// stopped and begun again after `stop_after` tasks.
+/// A study that runs `jobs` tasks at a time on `curves`, each lasting as long as its steps, and may
+/// be stopped and restarted after `stop_after` tasks.
 struct Simulated {
   std::map<int, TrialRecord> stored;
   std::int64_t cost = 0;  // steps
@@ -62,7 +62,7 @@ struct Simulated {
   }
   void run(const StudySpec& spec, const Curves& curves, int jobs, int stop_after = 1 << 30) {
     const std::unique_ptr<Sampler> sampler = method_of(spec.search).make(spec, stored);
-    std::multimap<std::int64_t, TrialTask> running;  // by the time of their end
+    std::multimap<std::int64_t, TrialTask> running;  // by end time
     std::int64_t time = 0;
     for (int ended = 0; ended < stop_after; ++ended) {
       while (static_cast<int>(running.size()) < jobs) {
@@ -191,7 +191,7 @@ TEST(StopRule, EndsATrialForItsFigures) {
   stop.above = 5;
   stop.after = 3;
   StopRule above(stop, true);
-  EXPECT_EQ(above.see(2, 9.0), "") << "steps that are left to it";
+  EXPECT_EQ(above.see(2, 9.0), "") << "it has steps left";
   EXPECT_EQ(above.see(3, 4.9), "");
   EXPECT_NE(above.see(4, 5.1).find("above 5"), std::string::npos);
   EXPECT_NE(above.see(5, std::nan("")), "");

@@ -1,4 +1,4 @@
-// Study files: what they may say, which trials follow, and one clear error for what they may not.
+// Study files: what is allowed, which trials follow, and one clear error for what is not allowed.
 #include "experiments/study/study_spec.h"
 
 #include <fmt/format.h>
@@ -52,7 +52,7 @@ parallel.dp = [1, 2]
   EXPECT_EQ(config.run.steps, 30);
   EXPECT_EQ(config.parallel.pp, 2);
   EXPECT_EQ(config.run.seed, 8);
-  EXPECT_EQ(ranks_of(spec, trials[6].settings, config), 2) << "as pp and dp ask for";
+  EXPECT_EQ(ranks_of(spec, trials[6].settings, config), 2) << "as pp and dp require";
 }
 
 TEST(StudySpec, RanksAreAnAxisAndLayoutsAndListsAreValues) {
@@ -115,7 +115,7 @@ TEST(StudySpec, ArmsAreOneAxisAndHaveKeysOfTheirOwn) {
   const auto config = [&](std::size_t trial) { return config_of(spec, trials[trial].settings); };
   EXPECT_EQ(config(0).run.steps, 30);
   EXPECT_EQ(config(0).freeze.policy, "none");
-  EXPECT_EQ(config(1).run.steps, 20) << "in place of that of [set]";
+  EXPECT_EQ(config(1).run.steps, 20) << "replaces that of [set]";
   EXPECT_EQ(config(1).model.from, "runs/first-7");
   EXPECT_EQ(config(7).model.from, "runs/first-8");
   EXPECT_EQ(config(11).freeze.policy, "linear");
@@ -130,7 +130,7 @@ TEST(StudySpec, AStudyThatGrowsKeepsTheNumbersOfItsTrials) {
   const auto grown = [&](const StudySpec& before, const std::string& text) {
     const StudySpec now = grown_from(before, spec_of(text));
     EXPECT_EQ(study_difference(before, now), "");
-    const StudySpec read = spec_of(text + grown_text(now));  // as the study's folder has it
+    const StudySpec read = spec_of(text + grown_text(now));  // as stored in the study's folder
     const auto settings = [](const StudySpec& spec) {
       std::vector<Settings> all;
       for (const Trial& trial : trials_of(spec)) all.push_back(trial.settings);
@@ -195,7 +195,7 @@ parallel.schedule = {choice = ["1f1b", "zb-v"]}
   EXPECT_GT(std::ranges::count(values_of(spec, "parallel.schedule"), "zb-v"), 150);
 }
 
-// Where, what, what would be right, and the file.
+// Where, what, what would be right, and the file's text.
 constexpr const char* kRefused = R"(
 s.toml:2:15 | unknown key model.widht | model.width ( | [grid]\nmodel.widht = [1]
 s.toml:2 | unknown key modle |  | [grid]\nmodle.width = [1]
@@ -303,7 +303,7 @@ TEST(StudySpec, IsAnotherStudyWhereTrialsDiffer) {
   EXPECT_NE(study_difference(spec_of(text + claim + "1\n"), spec_of(text + claim + "2\n"))
                 .find("[equivalence] differs"),
             std::string::npos)
-      << "a margin is not for later";
+      << "a margin cannot be changed later";
   EXPECT_EQ(study_difference(seeded, spec_of("seeds = [1, 2, 5]\n" + text)), "") << "more of it";
   EXPECT_EQ(
       study_difference(spec, spec_of("[set]\nrun.steps = 9\n[grid]\nmodel.width = [64, 32, 96]\n")),

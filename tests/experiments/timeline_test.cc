@@ -1,4 +1,4 @@
-// What pictures of predicted steps show is the simulator's own; and steps in letters.
+// Pictures of predicted steps show the simulator's values; also tests steps as text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ TimelinePanel panel_of(const std::string& name, int ranks, int microbatches, Cos
   return {name, std::move(plan), layout, std::move(costs), std::move(timeline)};
 }
 
-/// Stages that differ, slow messages, and an optimizer.
+/// Different stages, slow messages, and an optimizer.
 Costs all_causes(int ranks) {
   Costs costs;
   costs.stages = {{1, 1, 1}, {1.5, 1, 1}, {1, 2, 1}, {1, 1, 1}};
@@ -82,7 +82,7 @@ TEST(TimelineRows, CausesAddUpToTheBubble) {
     EXPECT_GT(idle.transfer, 0) << name;
     EXPECT_GT(idle.exchange, 0) << name;
   }
-  // Two equal stages of which one is slower, with nothing else: the rest is imbalance.
+  // Two stages, one of them slower, and nothing else: the rest is imbalance.
   Costs uneven;
   uneven.stages = {{1, 1, 1}, {2, 2, 2}};
   const IdleShares idle = idle_shares(panel_of("1f1b", 2, 8, uneven));

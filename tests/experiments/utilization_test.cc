@@ -1,5 +1,5 @@
-// Model FLOPs: of every family and task those that a step's kernels really do. Those of published
-// models: plan_command/unit_costs_test.cc.
+// Model FLOPs of every family and task equal those of a step's kernels. FLOPs of published models
+// are tested in plan_command/unit_costs_test.cc.
 #include "experiments/record/launch_figures.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class CountedProducts final : public BackendAround {
   void before(Op& op) override { flops += flops_of(op); }
 };
 
-/// What the kernels of one microbatch's training do.
+/// Returns the FLOPs of the kernels that train one microbatch.
 double flops_done(const RunConfig& config) {
   const std::unique_ptr<Model> model = model_of(config);
   const ModelSpec& spec = model->spec();
@@ -74,7 +74,7 @@ TEST(Utilization, CountsTheProductsOfEveryFamilyAndTask) {
     const RunConfig config = load_config({}, sets);
     const ModelSpec model = job_of(config).model;
     const bool causal = config.model.family == "gpt" || config.model.family == "llama";
-    // What a causal mask hides is counted, but not done; an image has no gradient.
+    // FLOPs hidden by a causal mask are counted but not executed; an image has no gradient.
     AttentionShape attention{.samples = 3, .tokens = 12, .heads = 4, .head_dim = 8};
     attention.causal = false;
     double hidden = 2 * attention_product_flops(attention);
@@ -84,7 +84,7 @@ TEST(Utilization, CountsTheProductsOfEveryFamilyAndTask) {
     EXPECT_NEAR(model_flops(model, 1) / (flops_done(config) + hidden + image), 1, 1e-12)
         << sets[0] << " " << sets[1];
     EXPECT_EQ(model_flops(model, 2), 2 * model_flops(model, 1));
-    sets.push_back("parallel.recompute=full");  // what is computed again counts once
+    sets.push_back("parallel.recompute=full");  // recomputation is counted once
     EXPECT_EQ(model_flops(job_of(load_config({}, sets)).model, 1), model_flops(model, 1));
   }
 }

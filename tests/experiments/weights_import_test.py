@@ -1,7 +1,7 @@
-"""What experiments/prepare/weights_import.py makes of pytorch_model.bin, and that it runs nothing.
+"""Tests what experiments/prepare/weights_import.py makes of pytorch_model.bin, and that it executes nothing.
 
-usage: weights_import_test.py CONCERTINA. Needs no PyTorch: files are written here as torch.save() does,
-byte by byte; where PyTorch is installed, its own files are read too.
+usage: weights_import_test.py CONCERTINA. Does not need PyTorch: this test writes files like torch.save(),
+byte by byte; if PyTorch is installed, its own files are read too.
 """
 import collections
 import io
@@ -32,14 +32,14 @@ SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "U8": 1, "BOOL": 1}
 
 
 class Named:
-    """Is pickled as MODULE.NAME."""
+    """Pickled as MODULE.NAME."""
 
     def __init__(self, module, name):
         self.module, self.name = module, name
 
 
 class Call:
-    """Is pickled as a call of a Named."""
+    """Pickled as a call of a Named."""
 
     def __init__(self, function, *arguments):
         self.function, self.arguments = function, arguments
@@ -49,7 +49,7 @@ class Call:
 
 
 class TorchPickler(pickle._Pickler):
-    """As torch.save(): names without importing them, storages as persistent identifiers."""
+    """Pickles like torch.save(): names without importing them, storages as persistent identifiers."""
 
     def persistent_id(self, value):
         return value if isinstance(value, tuple) and value[:1] == ("storage",) else None
@@ -221,13 +221,13 @@ class WeightsImport(unittest.TestCase):
             self.refused(f"the pickle refers to {name}, which weights do not need")
             write_legacy(self.folder / "pytorch_model.bin", {"b": call}, {}, {})
             self.refused(f"the pickle refers to {name}, which weights do not need")
-        # As a value of another key, as what an object is built of, and by INST, OBJ and NEWOBJ.
+        # As the value of another key, as part of an object, and with INST, OBJ and NEWOBJ.
         for code in (b"cos\nsystem\n(S'touch %b'\ntR.", b"(S'touch %b'\nios\nsystem\n.", b"(cos\nsystem\nS'touch %b'\no.",
                      b"\x80\x02cos\nsystem\n(S'touch %b'\nt\x81.", b"\x80\x04\x8c\x02os\x8c\x06system\x93S'touch %b'\n\x85R."):
             with zipfile.ZipFile(self.folder / "pytorch_model.bin", "w") as file:
                 file.writestr("archive/data.pkl", code.replace(b"%b", str(trace).encode()))
             self.refused("the pickle refers to os.system")
-        # What is known cannot be given other attributes, or be called with what is no tensor.
+        # Known functions cannot be given other attributes, or be called with anything but a tensor.
         for code in (b"ctorch._utils\n_rebuild_tensor_v2\n}S'__call__'\nI1\nsb.",
                      b"ccollections\nOrderedDict\n(N}S'keys'\nI1\nstb.",
                      b"ctorch._utils\n_rebuild_parameter\n)R."):
@@ -248,7 +248,7 @@ class WeightsImport(unittest.TestCase):
         good = {"a": tensor_call("0", "F32", 2, 0, (2,), (1,))}
         write_zip(path, good, {"0": bytes(8)}, packed=True)
         self.refused("is compressed")
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:  # some kilobytes that become 200 MB
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:  # a few kilobytes that expand to 200 MB
             archive.writestr("a/data.pkl", b"\x80\x02X" + struct.pack("<I", 200 << 20) + bytes(200 << 20) + b".")
         self.refused("is compressed")
         for value in ([1], {"a": 3}, {1: good["a"]}, "text"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The published figures of experiments/papers/zero-bubble: rows of it pass, and what is wrong fails.
-# zero_bubble_test.sh CONCERTINA
+# The published results of experiments/papers/zero-bubble: rows pass, and wrong values fail.
+# usage: zero_bubble_test.sh CONCERTINA
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 script=$top/tests/papers/zero_bubble.py
@@ -8,7 +8,7 @@ binary=$1
 scratch=$(mktemp -d) && trap 'rm -rf "$scratch"' EXIT
 bad=0
 
-# exits CODE TEXT ARGUMENTS: zero_bubble.py ends so and says that.
+# exits CODE TEXT ARGUMENTS: zero_bubble.py must exit with CODE and print TEXT.
 exits() {
   local code=$1 text=$2
   shift 2
@@ -23,7 +23,7 @@ exits() {
 
 exits 0 '11 of 11 figures pass' --model 1.5B --microbatches 24
 exits 0 '11 of 11 figures pass' --model 14.6B --microbatches 48
-# Figures that the paper does not have are not reproduced.
+# Wrong values must fail.
 wrong() { sed "$1" "$top/experiments/papers/zero-bubble/expected.json" >"$scratch/wrong.json"; }
 wrong 's/"zb-h1": 0.1585/"zb-h1": 0.1584/'
 exits 1 '10 of 11 figures pass' --model 1.5B --microbatches 24 --expected "$scratch/wrong.json"

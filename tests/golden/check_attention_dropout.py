@@ -1,10 +1,10 @@
-"""Holds the loss and gradient norm under model.attention_dropout against transformers': mean and
-standard deviation over as many masks as the run has steps, each within 3 standard errors.
+"""Compares loss and gradient norm with model.attention_dropout to transformers': mean and standard
+deviation over as many masks as the run has steps, each within 3 standard errors.
 
 usage: check_attention_dropout.py MODEL TEXT RUN [SHARE]
-MODEL: a GPT-2 that `checkpoint export` wrote. RUN trained from it on TEXT alone, the bytes of one
-batch and one more, with optimizer.lr=1e-30 data.windows=fixed data.validation=0 log.every=1:
-every step has the same samples and weights, and a mask of its own.
+MODEL: a GPT-2 written by `checkpoint export`. RUN was trained from it on TEXT only, the bytes of
+one batch plus one, with optimizer.lr=1e-30 data.windows=fixed data.validation=0 log.every=1, so
+every step has the same samples and weights but a different mask.
 """
 import json
 import sys
@@ -29,7 +29,7 @@ def loss_and_norm():
 
 
 def spread(x):
-    """Mean, standard deviation, and the standard errors of both (of the second by the fourth moment)."""
+    """Returns mean, standard deviation and their standard errors (the latter from the fourth moment)."""
     n, deviation = len(x), x.std(ddof=1)
     fourth = ((x - x.mean()) ** 4).mean()
     return x.mean(), deviation, deviation / n**0.5, ((fourth - deviation**4) / n) ** 0.5 / (2 * deviation)
@@ -38,7 +38,7 @@ def spread(x):
 ours = numpy.array([(step["loss"], step["grad_norm"]) for step in map(json.loads, open(run + "/metrics.jsonl"))])
 torch.manual_seed(1)
 model.eval()
-print("nothing dropped: loss %.6f, gradient norm %.6f" % loss_and_norm())
+print("without dropout: loss %.6f, gradient norm %.6f" % loss_and_norm())
 model.train()
 theirs = numpy.array([loss_and_norm() for _ in range(len(ours))])
 worst = 0

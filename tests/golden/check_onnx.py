@@ -1,16 +1,16 @@
 """Runs exported ONNX models in onnxruntime and compares their logits.
 
-  check_onnx.py runs CONCERTINA    trains a small run of each family and task, exports it, and
-                                   compares with the logits that `concertina eval --logits` writes
-  check_onnx.py one MODEL LOGITS   an exported model with what `eval --logits LOGITS` wrote of its run
+  check_onnx.py runs CONCERTINA    trains a small run of each family and task, exports it, and compares
+                                   with the logits written by `concertina eval --logits`
+  check_onnx.py one MODEL LOGITS   compares an exported model with what `eval --logits LOGITS` wrote
 
-Each model is run at three shapes (samples, tokens), among them fewer tokens than it was trained
-with, padded on the right, and where attention is causal also on the left. Figures are the largest
-absolute difference over the largest absolute logit. Both of ONNX's checkers pass: that of the
-package onnx, and /usr/bin/python3's where that has one (Debian's python3-onnx).
+Each model is run at three shapes (samples, tokens), including fewer tokens than it was trained with,
+padded on the right and, if attention is causal, also on the left. Differences are the largest absolute
+difference divided by the largest absolute logit. Both ONNX checkers must pass: that of the package
+onnx, and that of /usr/bin/python3, if it has one (Debian's python3-onnx).
 
-Needs numpy, onnx and onnxruntime; --venv DIRECTORY makes an environment with them from PyPI. Where
-they are missing it says so and exits with 77, which Meson takes for a skipped test.
+Needs numpy, onnx and onnxruntime; --venv DIRECTORY creates an environment with them from PyPI. Without
+them, it says so and exits with 77, which Meson counts as skipped.
 """
 
 import argparse
@@ -27,7 +27,7 @@ LIMIT = 1e-5
 
 
 def libraries(venv):
-    """Imports what is not in Python itself, or ends the program."""
+    """Imports the third-party packages, or ends the program."""
     global np, onnx, ort
     try:
         import numpy as np
@@ -36,7 +36,7 @@ def libraries(venv):
         return
     except ImportError as error:
         if not venv or os.environ.get("CONCERTINA_IN_VENV"):
-            print(f"skipped: {error.name} is not there; --venv DIRECTORY gets it from PyPI")
+            print(f"skipped: {error.name} is not installed; --venv DIRECTORY installs it from PyPI")
             sys.exit(77)
     python = pathlib.Path(venv) / "bin/python"
     made = python.exists() or subprocess.run([sys.executable, "-m", "venv", venv]).returncode == 0
@@ -48,7 +48,7 @@ def libraries(venv):
     os.execv(python, [str(python), *sys.argv])
 
 
-# check_model(path, full_check=True) would write the types that it infers into the file.
+# check_model(path, full_check=True) would write the inferred types to the file.
 CHECK = """
 import onnx, sys
 onnx.checker.check_model(sys.argv[1])
@@ -58,7 +58,7 @@ onnx.shape_inference.infer_shapes(onnx.load(sys.argv[1], load_external_data=Fals
 
 
 def check_files(path):
-    """Both checkers, with full shape inference."""
+    """Runs both checkers with full shape inference."""
     subprocess.run([sys.executable, "-c", CHECK, str(path)], check=True)
     old = subprocess.run(["/usr/bin/python3", "-c", "import onnx"], capture_output=True)
     if old.returncode == 0:
@@ -76,7 +76,7 @@ class Model:
         self.causal = "position_ids" in self.inputs
 
     def run(self, fields, left=0):
-        """Logits as Concertina has them, of fields [samples, ...]; `left`: columns of padding."""
+        """Returns the logits of fields [samples, ...] in Concertina's form; `left`: columns of padding."""
         feeds = {}
         if "pixel_values" in self.inputs:
             feeds["pixel_values"] = fields["image"].astype(np.float32)
@@ -104,8 +104,8 @@ def difference(got, wanted):
 
 
 def cut(model, fields, wanted, width):
-    """Samples cut to `width` tokens such that the first logits stay: what was cut off was padding,
-    or later than all that is compared."""
+    """Returns the samples cut to `width` tokens such that the first logits do not change: only
+    padding or tokens after all compared ones are cut."""
     chosen = fields["lengths"] <= width if "lengths" in fields else np.ones(len(wanted), bool)
     short = {name: value[chosen][:, :width] if value.ndim == 2 else value[chosen]
              for name, value in fields.items()}
@@ -113,7 +113,7 @@ def cut(model, fields, wanted, width):
 
 
 def compare(model, fields, wanted):
-    """The largest difference at each shape."""
+    """Returns the largest difference at each shape."""
     found = {}
 
     def at(fields, wanted, left=0):
@@ -168,7 +168,7 @@ def one(path, logits):
 
 
 def write_data(folder):
-    """Small made files of each format, the same each time."""
+    """Writes small generated files of each format, always the same."""
     random = np.random.default_rng(5)
     words = "the of and to in that he shall unto for his a they be is with not all it".split()
     sentence = lambda n: " ".join(random.choice(words, n))
@@ -197,7 +197,7 @@ def write_data(folder):
 def cases(folder):
     text, tsv = [f"data.text={folder}/text.txt"], f'data.files=["{folder}/pairs.tsv"]'
     mnist = f'data.files=["{folder}/images-idx3-ubyte", "{folder}/labels-idx1-ubyte"]'
-    bert = "model.family=bert"  # of bytes and four marks
+    bert = "model.family=bert"  # bytes and four special tokens
     classified = ["model.vocab=260", "model.task=classification", "data.format=tsv"]
     return {
         "gpt": ["model.family=gpt", *text],
@@ -238,7 +238,7 @@ def runs(program):
 
         for case, keys in cases(folder).items():
             concertina("train", *sizes, *keys, f"run.name={case}")
-            # All of it in fp32: a run in bf16 exports the fp32 weights that it keeps.
+            # Everything in fp32: a run in bf16 exports the fp32 weights that it stores.
             concertina("eval", f"runs/{case}", "numerics.compute=fp32", "eval.batches=1",
                        "--logits", f"logits/{case}")
             concertina("checkpoint", "export", f"runs/{case}", "--onnx", "--out", f"onnx/{case}")

@@ -1,9 +1,9 @@
-"""Counts the texts that the program and Hugging Face's `tokenizers` (0.23) cut into different tokens,
-or put together differently:
+"""Counts the texts that the program and Hugging Face's `tokenizers` (0.23) tokenize or decode differently:
 python3 compare_tokenizers.py build/tests/io/tokenizer_texts [--families NAME,...] [--texts N]
 
-Each tokenizer of tokenizer_families.py gets N texts of tokenizer_corpus.py (cut short, with special
-tokens, odd spaces and rare characters) and the assigned code points, apart and between letters. With sentencepiece the full table of nmt_nfkc is used.
+Each tokenizer of tokenizer_families.py gets N texts of tokenizer_corpus.py (cut short, with special tokens,
+unusual spaces and rare characters), and all assigned code points, separately and between letters. With
+sentencepiece, it uses the full table of nmt_nfkc.
 """
 import argparse
 import json
@@ -33,7 +33,7 @@ def full_charsmap():
 
 
 def code_points():
-    """Assigned ones; of those that are many and alike each fiftieth."""
+    """Returns the assigned code points, but only every fiftieth of large uniform blocks."""
     alike = [(0x3400, 0x9FFF), (0xAC00, 0xD7A3), (0xE000, 0xF8FF), (0x13000, 0x1345F),
              (0x14400, 0x1467F), (0x17000, 0x18CFF), (0x20000, 0x3FFFF), (0xF0000, 0x10FFFF)]
     return [c for c in range(1, 0x110000) if unicodedata.category(chr(c)) not in ("Cn", "Cs") and
@@ -50,7 +50,7 @@ def texts(count, names):
             atoms.insert(n.below(len(atoms) + 1), name.upper() if n.below(6) == 0 else name)
         made.append("".join(atoms))
     codes = code_points()
-    for begin in range(0, len(codes), 16):  # several in a text, apart
+    for begin in range(0, len(codes), 16):  # several per text, separated
         made.append(" ".join(chr(c) for c in codes[begin:begin + 16]))
         made.append("".join("b" + chr(c) + "a" for c in codes[begin:begin + 16]))
     return made

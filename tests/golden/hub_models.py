@@ -1,12 +1,12 @@
-"""Checkpoints of the Hugging Face hub as they are published, with shrunk sizes: their config.json key
-by key, and how their tensors are named. The hub itself is not asked: the files were written down.
+"""Checkpoints of the Hugging Face hub as published, with smaller sizes: the keys of config.json and
+the names of their tensors. This works without access to the hub.
 
-A row: name on the hub -> (transformers' class, config.json with sizes of the original, and what of
-the file's tensors is not as transformers would write it today). `tests/integration/hub_test.py`
-makes a model of each with random weights, imports it, and compares logits.
+A row: name on the hub -> (transformers' class, config.json with the original's sizes, and how the
+file's tensors differ from what transformers writes today). `tests/integration/hub_test.py` creates
+each model with random weights, imports it, and compares logits.
 """
 
-# What a config.json of each kind has, sizes shrunk: those of hub checkpoints differ in nothing else.
+# A config.json of each kind, with smaller sizes: hub checkpoints differ from these in nothing else.
 GPT2 = {"activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1,
         "bos_token_id": 50256, "embd_pdrop": 0.1, "eos_token_id": 50256, "initializer_range": 0.02,
         "layer_norm_epsilon": 1e-05, "model_type": "gpt2", "n_ctx": 32, "n_embd": 24, "n_head": 4,
@@ -124,11 +124,11 @@ LLAMA3_ROPE = {"factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
                "original_max_position_embeddings": 8, "rope_type": "llama3"}
 SENTENCE = {**BERT, "architectures": ["BertModel"]}
 
-# What of the tensors is not as transformers writes it today: `old` (gamma and beta), `positions`
-# (embeddings.position_ids as whole numbers), `mask` (GPT-2's attn.bias), `bare` (without the name of
-# the body), `next` (the head that told whether a sentence is the next), `frequencies`
-# (rotary_emb.inv_freq), `pooler` (of the body, where the head has none), `bool mask`.
-# Those that readers of this project tried to import in November 2026:
+# How tensors differ from what transformers writes today: `old` (gamma and beta), `positions`
+# (embeddings.position_ids as integers), `mask` (GPT-2's attn.bias), `bare` (without the name of the
+# body), `next` (the head for next sentence prediction), `frequencies` (rotary_emb.inv_freq),
+# `pooler` (in the body, if the head has none), `bool mask`.
+# Checkpoints that users of this project tried to import in November 2026:
 TRIED = {
     "openai-community/gpt2": ({**GPT2}, "bare mask"),
     "distilbert/distilgpt2": ({**GPT2, "_num_labels": 1, **labels("LABEL_0")}, "mask"),
@@ -168,7 +168,7 @@ TRIED = {
     "google/vit-base-patch16-224": ({**VIT}, ""),
     "facebook/deit-tiny-patch16-224": ({**VIT}, ""),
 }
-# Others, of which many are among the most downloaded of their kind:
+# Other checkpoints, many of them among the most downloaded of their kind:
 MORE = {
     "openai-community/gpt2-large": (
         {**GPT2, "n_special": 0, "predict_special_tokens": True}, "bare mask"),
@@ -250,13 +250,13 @@ MORE = {
     "Falconsai/nsfw_image_detection": (
         classes(VIT, "ViTForImageClassification", "normal", "nsfw"), ""),
 }
-# What is refused, and the words that say why.
+# Rejected checkpoints, and the words that say why.
 REFUSED = {
     "facebook/opt-350m": "do_layer_norm_before = false is not supported",
     "microsoft/Phi-3-mini-128k-instruct": "longrope",
     "google/electra-small-discriminator": "embedding_size is 12",
 }
-# One of each type, and rare forms of some, to be trained for each task that the type can have.
+# One of each type, and some rare forms, to be trained for each task that the type supports.
 TUNED = {
     "bert": BERT, "roberta": ROBERTA, "roberta, padding 0": {**ROBERTA, "max_position_embeddings": 33,
                                                              "pad_token_id": 0},

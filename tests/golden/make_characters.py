@@ -1,8 +1,8 @@
-"""Makes the tables of io/tokenizers/library_characters.inc: what Hugging Face's `tokenizers` takes
-each code point for. Its tables are of several versions of Unicode (8, 9, 16 and 17), so none of a
-library of ours has all of them.
+"""Makes the tables of io/tokenizers/library_characters.inc: how Hugging Face's `tokenizers`
+classifies each code point. Its tables come from several versions of Unicode (8, 9, 16 and 17), so
+no library that we use has all of them.
 python3 make_characters.py > ../../io/tokenizers/library_characters.inc
-(tokenizers 0.23; unicodedata2 18.0, for the code points that are newer than Python's own)
+(tokenizers 0.23; unicodedata2 18.0, for code points that are newer than Python's tables)
 """
 import unicodedata
 
@@ -48,7 +48,7 @@ def pieces(step, code):
 
 
 def opaque():
-    """Code points that normalization leaves alone there, and Unicode 18 does not."""
+    """Code points that `tokenizers` does not normalize, but Unicode 18 does."""
     nfd, nfkd = normalizers.NFD(), normalizers.NFKD()
     found = set()
     for c in CODES:
@@ -56,20 +56,20 @@ def opaque():
         if nfkd.normalize_str(char) != unicodedata2.normalize("NFKD", char):
             found.add(c)
             parts = unicodedata2.normalize("NFD", char)
-            # It is not composed either: of its two parts the one that is new is as good as a letter.
+            # It is not composed either: the newer of its two parts behaves like a letter.
             if len(parts) == 2:
                 new = [p for p in parts if unicodedata.ucd_3_2_0.category(p) == "Cn"]
                 found.add(ord((new or parts)[0]))
         combining = unicodedata2.combining(char)
         if combining and combining < 240:
-            # U+0345 (240) moves behind a mark of a lower class that is known.
+            # U+0345 (240) moves after a mark of a lower class, if that mark is known.
             if nfd.normalize_str("a\u0345" + char) == "a\u0345" + char:
                 found.add(c)
     return found
 
 
 def newer(category):
-    """Code points of a category there that Unicode 14 (PCRE2 10.42) does not have."""
+    """Code points with this category in `tokenizers` that Unicode 14 (PCRE2 10.42) does not have."""
     split = pre_tokenizers.Split(Regex(r"\p{%s}" % category), "isolated")
     return {c for c in CODES if unicodedata.category(chr(c)) == "Cn"
             and len([p for p, _ in split.pre_tokenize_str("\x01" + chr(c) + "\x01")]) == 3}

@@ -1,10 +1,10 @@
 """Makes family_*.{json,bin} for tests/models/golden_test.cc with Hugging Face's transformers:
 python3 make_families.py (torch 2.15, transformers 5).
 
-Each is a tiny model of one family and task with random weights, one batch, its logits, its loss
-and every gradient, computed in float64. Names and layouts are Concertina's: matrices are stored
-[in, out], query, key and value side by side, gate and up side by side. Gradients are those of the
-sum of all losses over valid targets, divided by their number; of a span, a sample is one target.
+Each file has a tiny model of one family and task with random weights, one batch, its logits, its loss and
+every gradient, computed in float64. Names and layouts are Concertina's: matrices are stored [in, out], with
+query, key and value concatenated, and gate and up concatenated. Gradients are those of the sum of all losses
+over valid targets, divided by their number; for spans, a sample is one target.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ SAMPLES, CONTEXT, VOCAB, WIDTH, HEADS, LAYERS = 3, 10, 37, 24, 4, 2
 
 
 def randomize(model):
-    """Weights large enough that everything matters; norms' near 1."""
+    """Makes weights large enough that everything matters; norms' are close to 1."""
     model = model.double().eval()
     for name, weight in model.named_parameters():
         near = 1 if "norm" in name.lower() and name.endswith("weight") else 0
@@ -31,13 +31,13 @@ def randomize(model):
 
 
 def joined(*layers):
-    """Maps that read the same rows as one: [in, sum of out], and the bias."""
+    """Concatenates maps that read the same rows: [in, sum of out], and the bias."""
     return (torch.cat([layer.weight for layer in layers]).T,
             None if layers[0].bias is None else torch.cat([layer.bias for layer in layers]))
 
 
 class Tensors:
-    """Concertina's name -> how to get it from weights or from their gradients."""
+    """Concertina's name -> how to get it from the weights or from their gradients."""
 
     def __init__(self):
         self.getters = {}
@@ -129,7 +129,7 @@ def llama(tied):
            {"tokens": tokens, "targets": targets}, logits, loss, (targets >= 0).sum())
 
 
-PADDING = VOCAB - 1  # by which transformers finds the last token of a causal model's sample
+PADDING = VOCAB - 1  # marks the end of a sample for transformers' causal models
 
 
 def padded_batch():
@@ -143,14 +143,14 @@ NO_SCORE = float(np.finfo(np.float32).min)
 
 
 def scored(fields, logits, scores, binary):
-    """Puts the scores into the fields; the sum of their losses, and how many there are."""
+    """Adds the scores to the fields; returns the sum of their losses and the number of scores."""
     fields["scores"], there = scores, scores != NO_SCORE
     kind = F.binary_cross_entropy_with_logits if binary else F.mse_loss
     return kind(logits[there], scores[there], reduction="sum"), there.sum()
 
 
 def some_scores(binary):
-    """Of 3 samples and 3 logits each, one not there."""
+    """3 samples with 3 logits each, one score missing."""
     scores = integers(0, 2, SAMPLES, 3).double() if binary else torch.from_numpy(
         RANDOM.normal(size=(SAMPLES, 3)))
     scores[1, 2] = NO_SCORE
@@ -158,7 +158,7 @@ def some_scores(binary):
 
 
 def tagged(mask):
-    """A class of 3 per token; that of other tokens than the first of a word is ignored."""
+    """One of 3 classes per token; ignores tokens that are not the first of a word."""
     return torch.where(mask.bool(), integers(-1, 3, SAMPLES, CONTEXT), -1)
 
 
@@ -168,7 +168,7 @@ def cross_entropy(logits, targets):
 
 
 def classified(name, config, t, model):
-    """By the last token of each sample that is not padding."""
+    """Classifies by the last token of each sample that is not padding."""
     fields = padded_batch()
     logits = model(input_ids=fields["tokens"]).logits
     if config["task"] == "multi-label":
@@ -241,7 +241,7 @@ def bert(task):
         vocab_size=VOCAB, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
         intermediate_size=40, max_position_embeddings=CONTEXT, type_vocab_size=3,
         num_labels=2 if task == "question-answering" else 3, layer_norm_eps=1e-12,
-        pad_token_id=None,  # or the gradient of that token's embedding would be left out
+        pad_token_id=None,  # else the gradient of that token's embedding is omitted
         attn_implementation="eager")))
     fields, mask = bert_batch()
     out = model(input_ids=fields["tokens"], token_type_ids=fields["types"], attention_mask=mask)
@@ -338,7 +338,7 @@ def vit():
 
 
 def next_tokens(name, config, t, model):
-    """Every position's next token; a causal model whose head is in `t`."""
+    """Predicts the next token at every position; a causal model whose head is in `t`."""
     tokens, targets = integers(0, VOCAB, SAMPLES, CONTEXT), integers(-1, VOCAB, SAMPLES, CONTEXT)
     logits = model(input_ids=tokens).logits
     loss = F.cross_entropy(logits.reshape(-1, VOCAB), targets.reshape(-1), ignore_index=-1,
@@ -348,7 +348,7 @@ def next_tokens(name, config, t, model):
 
 
 def qwen3():
-    """Norms of heads, heads of a size of their own, all biases, stretched positions."""
+    """Norms per head, an unusual head size, all biases, scaled positions."""
     rope = dict(rope_type="llama3", rope_theta=1000.0, factor=8.0, low_freq_factor=1.0,
                 high_freq_factor=4.0, original_max_position_embeddings=8)
     model = randomize(transformers.Qwen3ForCausalLM(transformers.Qwen3Config(
@@ -371,7 +371,7 @@ PARALLEL_HEAD = f"{LAYERS + 1:03d}.head"
 
 
 def neox():
-    heads = HEADS // 2  # of 12 columns, of which 6 turn
+    heads = HEADS // 2  # 12 columns each, 6 of them rotated
     model = randomize(transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(
         vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=40, num_hidden_layers=LAYERS,
         num_attention_heads=heads, max_position_embeddings=CONTEXT, attn_implementation="eager",
@@ -380,7 +380,7 @@ def neox():
     t.plain("000.embedding/wte", body.embed_in.weight)
     for i, layer in enumerate(body.layers):
         name, qkv = f"{1 + i:03d}.layer", layer.attention.query_key_value
-        def apart(x):  # theirs has q, k and v head by head
+        def apart(x):  # transformers stores q, k and v per head
             return x.reshape(heads, 3, WIDTH // heads, -1).transpose(0, 1).reshape(3 * WIDTH, -1)
         t.norm(name, layer.input_layernorm)
         t.norm(name, layer.post_attention_layernorm, "mlp_ln")
@@ -418,7 +418,7 @@ def phi():
 
 
 def distilbert():
-    """No token types; ReLU in the MLPs and after the first row's map."""
+    """No token types; ReLU in the MLPs and after the first row's linear map."""
     model = randomize(transformers.DistilBertForSequenceClassification(transformers.DistilBertConfig(
         vocab_size=VOCAB, dim=WIDTH, n_layers=LAYERS, n_heads=HEADS, hidden_dim=40, num_labels=3,
         max_position_embeddings=CONTEXT, pad_token_id=None, activation="relu",

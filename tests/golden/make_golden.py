@@ -2,8 +2,8 @@
 
 gradients.{json,bin}: a tiny GPT with its weights, one batch, logits, loss and every gradient,
 computed in float64. curve.{json,bin}: initial weights, batches and the loss of 200 training steps
-in float32. The .json names each tensor's type, shape and byte offset in the little-endian .bin.
-Weights are stored [in, out], as the GPT-2 checkpoints have them.
+in float32. The .json gives each tensor's type, shape and byte offset in the little-endian .bin.
+Weights are stored [in, out], as in GPT-2's checkpoints.
 """
 
 import json
@@ -60,7 +60,7 @@ class File:
 
 
 def initial_weights(config, rng, exercise):
-    """GPT-2's init; `exercise` makes biases and norms random too, so that nothing is hidden."""
+    """GPT-2's initialization; `exercise` makes biases and norms random too, so that they matter."""
     width, layers = config["width"], config["layers"]
     residual = 0.02 / math.sqrt(2 * layers)
     weights = {}
@@ -92,7 +92,7 @@ def initial_weights(config, rng, exercise):
 
 
 def forward(config, w, tokens):
-    """Logits [B,T,V]."""
+    """Returns the logits [B,T,V]."""
     batch, length = tokens.shape
     width, heads = config["width"], config["heads"]
 

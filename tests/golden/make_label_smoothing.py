@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes label_smoothing.json: losses and gradients of torch.nn.functional.cross_entropy(label_smoothing=...), in
-float64: of rows (a target of -1 is ignored), and of spans, whose starts and ends are the two columns of the logits.
+"""Writes label_smoothing.json: float64 losses and gradients of torch's cross_entropy(label_smoothing=...) for
+rows (targets of -1 are ignored) and spans, whose starts and ends are the two columns of logits.
 
-  python3 tests/golden/make_label_smoothing.py      (torch)
+python3 tests/golden/make_label_smoothing.py      (torch)
 """
 import json
 import pathlib

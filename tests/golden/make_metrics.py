@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes metrics.json: figures of labels and predictions as scikit-learn and scipy compute them.
+"""Writes metrics.json: metrics of labels and predictions, computed by scikit-learn and scipy.
 
-  python3 tests/golden/make_metrics.py      (scikit-learn, scipy, numpy)
+python3 tests/golden/make_metrics.py      (scikit-learn, scipy, numpy)
 """
 import json
 import pathlib
@@ -12,7 +12,7 @@ import scipy
 import sklearn
 from sklearn import metrics
 
-warnings.simplefilter("ignore")  # of classes that nobody predicted
+warnings.simplefilter("ignore")  # about classes that were never predicted
 
 
 def classes(name, labels, predictions, count):
@@ -35,7 +35,7 @@ def noisy(rng, labels, count, share):
 
 
 def scores(name, told, right):
-    """Of [rows, columns]; correlations are means over the columns, 0 of a constant one."""
+    """Metrics of [rows, columns]; correlations are means over the columns, 0 for a constant one."""
     def correlation(of):
         each = [of(told[:, k], right[:, k]).statistic for k in range(told.shape[1])]
         return float(numpy.mean(numpy.nan_to_num(each)))
@@ -55,7 +55,7 @@ def label_sets(name, told, right):
 
 def more(rng):
     a = rng.normal(size=(150, 1))
-    b = (0.6 * a + rng.normal(size=(150, 1))).round(1)  # with equals
+    b = (0.6 * a + rng.normal(size=(150, 1))).round(1)  # with ties
     wide = rng.normal(size=(80, 3))
     constant = wide.copy()
     constant[:, 1] = 2.5
@@ -73,7 +73,7 @@ def main():
     two = rng.integers(0, 2, 200)
     rare = (rng.random(300) < 0.05).astype(int)
     seven = rng.integers(0, 7, 250)
-    some = rng.choice([0, 2, 5], 120)  # of eight classes
+    some = rng.choice([0, 2, 5], 120)  # some of eight classes
     cases = [classes("two", two, noisy(rng, two, 2, 0.4), 2),
              classes("rare", rare, noisy(rng, rare, 2, 0.1), 2),
              classes("all of one label", [1] * 20, [0] * 5 + [1] * 15, 2),

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/pictures.json: what Pillow and torchvision make of a small picture.
+"""Writes tests/golden/pictures.json: results of Pillow and torchvision for a small picture.
 
-  python3 tests/golden/make_pictures.py      needs Pillow and torchvision (written with 13.0.0 and 0.29.2)
+python3 tests/golden/make_pictures.py      needs Pillow and torchvision (written with 13.0.0 and 0.29.2)
 
-A case has the size of the picture that it begins with (see picture()), what is done, and the pixels [C, H, W] of
-the outcome, as hexadecimal digits.
+A case has the size of the initial picture (see picture()), the operations, and the pixels [C, H, W] of the
+result, in hexadecimal.
 """
 import json
 import pathlib

@@ -1,9 +1,9 @@
-"""Makes published/: tiny models of every family and task as Hugging Face's transformers stores them,
+"""Makes published/: tiny models of every family and task as stored by Hugging Face's transformers,
 for tests/integration/published_test.sh and tests/experiments/published_test.cc:
 python3 make_published.py [NAME...] (torch 2.15, transformers 5.23 and 5.24).
 
-Each folder has config.json, model.safetensors, and what the model makes of a batch: expected.json
-with the inputs and the logits, in float32.
+Each folder has config.json, model.safetensors, and expected.json with a batch of inputs and the
+model's logits, in float32.
 """
 import json
 import os
@@ -15,7 +15,7 @@ import transformers as t
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "published")
 VOCAB, WIDTH, HEADS, LAYERS, CONTEXT = 40, 16, 4, 2, 12
-PADDING = VOCAB - 1  # by which transformers finds the last token of a causal model's sample
+PADDING = VOCAB - 1  # marks the end of a sample for transformers' causal models
 BERT = dict(vocab_size=VOCAB, hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
             intermediate_size=24, max_position_embeddings=CONTEXT)
 LLAMA = dict(vocab_size=VOCAB, hidden_size=WIDTH, intermediate_size=32, num_hidden_layers=LAYERS,
@@ -92,7 +92,7 @@ def batch_of(name):
         return {"input_ids": torch.where(mask, tokens % PADDING, PADDING),
                 "attention_mask": mask.long()}
     mask = (torch.arange(CONTEXT) < lengths[:, None]).long()
-    if name.startswith("roberta"):  # whose positions count the tokens that are no padding
+    if name.startswith("roberta"):  # its positions count tokens other than padding
         return {"input_ids": torch.where(mask > 0, 2 + tokens % (VOCAB - 2), 1), "attention_mask": mask}
     if name.startswith("distilbert"):
         return {"input_ids": tokens, "attention_mask": mask}
@@ -113,7 +113,7 @@ def main():
                 near = 1 if "norm" in parameter.lower() and parameter.endswith("weight") else 0
                 weight.normal_(near, 0.2)
                 if "position" in parameter and name.startswith(("roberta", "opt")):
-                    weight[:2] = 0  # of no sample, and not kept
+                    weight[:2] = 0  # used by no sample, and not saved
         folder = os.path.join(HERE, name)
         model.save_pretrained(folder)
         generation = os.path.join(folder, "generation_config.json")

@@ -1,11 +1,10 @@
-"""Makes published_keys.json: what each key of config.json decides, by transformers' own config classes.
+"""Makes published_keys.json: the effect of each key of config.json in transformers' own config classes.
 
-python3 make_published_keys.py [NAME...] (torch 2.15, transformers 5.24). A model of published/ is read
-with one key of its config.json missing, null or of an unusual value, for each key of the file, of the
-defaults of transformers' class, and of what older versions had. A case has the logits at some places;
-null where they are those of the model itself. Where transformers reads no such model, or not all of its
-tensors, there is no case: no number says what would be right. tests/experiments/published_keys_test.cc
-reads each case: it is refused, or has these logits.
+python3 make_published_keys.py [NAME...] (torch 2.15, transformers 5.24). Each model of published/ is read
+with one key of its config.json missing, null or unusual, for each key of the file, of the defaults of
+transformers' class, and of older versions. A case has some of the logits, or null if they equal the model's
+own. If transformers cannot read the model or all of its tensors, there is no case, since no result would be
+right. tests/experiments/published_keys_test.cc reads each case, which must be rejected or give these logits.
 """
 import json
 import pathlib
@@ -21,11 +20,11 @@ transformers.utils.logging.disable_progress_bar()
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = ("bert-masked-lm bert-classification roberta-masked-lm distilbert-classification electra-classification "
           "gpt2 opt llama llama3 llama-yarn mistral qwen2 qwen3 phi3 gpt-neox phi vit").split()
-# The same tensors as those of RoBERTa.
+# These have the same tensors as RoBERTa.
 ALIASES = {"camembert": "Camembert", "xlm-roberta": "XLMRoberta"}
 SIZES = {"architectures", "model_type", "transformers_version", "dtype", "torch_dtype", "id2label", "label2id",
          "num_labels", "problem_type", "_name_or_path"}
-# Of older versions, or of other types.
+# From older versions or other types.
 OLDER = {"position_embedding_type": "absolute", "rope_theta": 10000.0, "rope_scaling": None, "rotary_pct": 0.25,
          "rotary_emb_base": 10000, "partial_rotary_factor": 0.5, "head_dim": 4, "attention_bias": False,
          "mlp_bias": False, "use_sliding_window": False, "sliding_window": 12, "tie_word_embeddings": True,
@@ -35,7 +34,7 @@ PLACES = 8
 
 
 def others(value):
-    """Unusual values in the place of `value`."""
+    """Returns unusual values to replace `value`."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, (int, float)):
@@ -68,7 +67,7 @@ def changed(config, key, how, value=None):
 
 
 def logits_of(kind, folder, config, batch):
-    """None: transformers does not read all of it, or makes no numbers."""
+    """Returns None if transformers does not read all of it, or computes no numbers."""
     (folder / "config.json").write_text(json.dumps(config))
     try:
         parsed = kind.config_class.from_pretrained(folder)
@@ -80,7 +79,7 @@ def logits_of(kind, folder, config, batch):
             return None
         with torch.no_grad():
             logits = model.eval()(**batch).logits.flatten()
-    except Exception:  # whatever it is, there is no number
+    except Exception:  # any error: there is no result
         return None
     return logits if logits.isfinite().all() else None
 

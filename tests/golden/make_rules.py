@@ -1,9 +1,9 @@
-"""Makes rules.json, of tests/models/rules_golden_test.cc: python3 make_rules.py
+"""Makes rules.json for tests/models/rules_golden_test.cc: python3 make_rules.py
 
-Weights after a few steps of each optimizer, and rates of each lr schedule, in float64. Those of
-PyTorch (2.15) are PyTorch's; Lion and LAMB, inverse-sqrt and the warm-up-stable-decay
-schedule, which it has not, follow the formulas of their papers. torch.optim.Muon rounds to bf16
-before it iterates: here it is kept from that, so that its float64 can be compared with.
+Weights after a few steps of each optimizer, and rates of each lr schedule, in float64. They come
+from PyTorch (2.15) if it has them; Lion and LAMB, inverse-sqrt and the warm-up-stable-decay
+schedule follow the formulas of their papers. torch.optim.Muon rounds to bf16 before it iterates;
+this is disabled here to compare in float64.
 """
 
 import json
@@ -19,7 +19,7 @@ STEPS = 6
 
 
 def sequence(rng, shape, update):
-    """A case: the first weights, a gradient a step, and the weights after each."""
+    """A case: the initial weights, a gradient per step, and the weights after each step."""
     w = torch.tensor(rng.normal(size=shape))
     case = {"shape": list(shape), "start": w.flatten().tolist(), "gradients": [], "weights": []}
     step = update(w)
@@ -72,7 +72,7 @@ def lamb(lr, beta1, beta2, eps, decay, adapt):
 
 
 def muon(matrices, **options):
-    """Each of the matrices that stand side by side in w [in, out], as PyTorch has it: [out, in]."""
+    """The matrices concatenated in w [in, out], each as PyTorch stores it: [out, in]."""
     def update(w):
         pieces = [piece.T.clone().requires_grad_() for piece in w.split(matrices, dim=1)]
         optimizer = torch.optim.Muon(pieces, **options)
@@ -112,7 +112,7 @@ def optimizers():
                       "options": {"momentum": 0.9, "nesterov": nesterov, "adjust_lr": adjust}}
                      | sequence(rng, shape, muon(matrices, lr=0.02, weight_decay=0.3, momentum=0.9,
                                                  nesterov=nesterov, adjust_lr_fn=adjust)))
-    # What is no hidden matrix takes AdamW's steps, at a rate of its own.
+    # Parameters other than hidden matrices take AdamW's steps with a separate rate.
     cases.append({"name": "muon", "lr": 0.02, "weight_decay": 0.3, "options": {"other_lr": 0.5}}
                  | sequence(rng, (5, 3), torch_rule(lambda w: torch.optim.AdamW(
                      w, lr=0.01, betas=(0.9, 0.95), weight_decay=0.3))))
@@ -132,7 +132,7 @@ def torch_rates(make, epochs):
 
 
 def schedules():
-    """Rates of steps first .. steps, of a peak of 1."""
+    """Rates of steps first .. steps, for a peak of 1."""
     warmup, steps, low = 10, 110, 0.1
     falling, cases = steps - warmup, []
 
@@ -152,7 +152,7 @@ def schedules():
     add("one-cycle", torch_rates(lambda o: lr_scheduler.OneCycleLR(
         o, 1.0, total_steps=steps, pct_start=0.25, div_factor=div, final_div_factor=1 / (div * low),
         cycle_momentum=False), steps - 1), {"rise": 0.25, "div": div}, first=1)
-    # Vaswani et al. 2017, equation 3, over its own peak.
+    # Vaswani et al. 2017, equation 3, divided by its peak.
     width = 64
     add("inverse-sqrt", [min(s ** -0.5, s * warmup ** -1.5) * width ** -0.5 /
                          (width ** -0.5 * warmup ** -0.5) for s in range(1, steps + 1)],

@@ -1,7 +1,7 @@
-"""Makes tables/ and tables.json, of tests/io/table_test.cc: python3 make_tables.py
+"""Makes tables/ and tables.json for tests/io/table_test.cc: python3 make_tables.py
 
-The same rows as pandas writes them in several ways, and what pandas reads back; heads of GLUE's nine
-tasks as they are published, with the rows that the readers of Hugging Face's transformers make of them.
+The same rows as written by pandas in several ways, and as read back by pandas; the beginnings of GLUE's nine
+tasks as published, with the rows that the readers of Hugging Face's transformers produce.
 """
 
 import csv
@@ -27,7 +27,7 @@ ROWS = [
 ]
 TABLE = pd.DataFrame(ROWS, columns=["text", "label", "more"])
 
-# Of each task: its names as GLUE publishes them (none: no line of names), a row, and what is read of it.
+# For each task: its columns as published by GLUE (none: no header line), a row, and what is read from it.
 GLUE = {
     "CoLA": (None, ["gj04", "0", "*", "The sailors rode the breeze clear of the rocks it."],
              ["The sailors rode the breeze clear of the rocks it."], "0"),

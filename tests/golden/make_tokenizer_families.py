@@ -1,8 +1,8 @@
 """Makes tokenizers/families/ and tokenizer_families.json for tests/io/tokenizer_families_test.cc:
 python3 make_tokenizer_families.py (tokenizers 0.23, sentencepiece)
 
-The tokenizers of tokenizer_families.py, and what each makes of chunks of tokenizer_corpus.py, as in
-make_tokenizers.py, and of some texts with special tokens; and its marks around one text and two.
+The tokenizers of tokenizer_families.py, and their results for chunks of tokenizer_corpus.py, as in
+make_tokenizers.py, and for some texts with special tokens; also their special tokens around one text and two.
 """
 import json
 import os
@@ -20,8 +20,8 @@ from make_tokenizers import hash_of
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "tokenizers", "families")
 TRAINING_CHUNKS, CHUNKS, TEXTS, SEED = 60, 40, 12, 3
-# A small table of rules, of each kind that nmt_nfkc has: left out, a space, one for one, one for
-# several, several for one. That of nmt_nfkc is 250 kB; compare_tokenizers.py uses it.
+# A small table with a rule of each kind in nmt_nfkc: removed, replaced by a space, one to one, one
+# to several, several to one. The table of nmt_nfkc has 250 kB; compare_tokenizers.py uses it.
 RULES = ([([c], []) for c in (0x1, 0x7F, 0x200B, 0xAD)] +
          [([c], [0x20]) for c in (0x9, 0xA, 0xD, 0xA0, 0x2003, 0x3000)] +
          [([0xFF01 + i], [0x21 + i]) for i in range(90)] +

@@ -1,10 +1,10 @@
 """Makes tokenizers/ and tokenizers.json for tests/io/tokenizer_test.cc with Hugging Face's
 `tokenizers` and Google's `sentencepiece`:
-python3 make_tokenizers.py (tokenizers 0.23, sentencepiece 0.1.97, that of Debian 12: of two ways to cut a
-word that are equally likely, "l ll" and "ll l", 0.2 takes the other in a fifth of these chunks).
+python3 make_tokenizers.py (tokenizers 0.23, sentencepiece 0.1.97, as in Debian 12: of two equally likely
+segmentations of a word, "l ll" and "ll l", 0.2 chooses the other one in a fifth of these chunks).
 
-Small tokenizers are trained on the text of tokenizer_corpus.py (seed 1). What each makes of every
-chunk of another seed is written as the number of tokens and a hash of them, and a hash of the text
+Small tokenizers are trained on the text of tokenizer_corpus.py (seed 1). The results for every chunk
+of another seed are written as the number of tokens, their hash, and the hash of the decoded text.
 that they are decoded to.
 """
 import json
@@ -61,7 +61,7 @@ def trained_sentencepiece(kind):
 
 
 def small_sentencepiece(kind):
-    """Some hundred bytes, for tests/io/model_fuzz_seeds.cc."""
+    """A few hundred bytes, for tests/io/model_fuzz_seeds.cc."""
     lines = ["to be or not to be", "that is the question", "be that as it may 123"] * 20
     prefix = os.path.join(FOLDER, "small_" + kind)
     sentencepiece.SentencePieceTrainer.train(

@@ -1,5 +1,5 @@
-"""The text that tokenizers are compared on: chunk `i` of a seed is a pure function of both, the same
-as tests/io/tokenizer_corpus.h makes it."""
+"""The text on which tokenizers are compared: chunk `i` of a seed is a pure function of both, equal
+to that of tests/io/tokenizer_corpus.h."""
 
 MASK = (1 << 64) - 1
 WORDS = ("the of and a to in is you that it he was for on are as with his they I at be this have from "

@@ -1,6 +1,6 @@
-"""Small tokenizers in the form in which well-known models publish theirs: the same normalizer,
-pre-tokenizer, model, post-processor and decoder, and a vocabulary learned from a little text.
-`families(text, charsmap)` gives them by name; `charsmap` is a precompiled_charsmap of SentencePiece.
+"""Small tokenizers in the forms that well-known models publish: the same normalizer,
+pre-tokenizer, model, post-processor and decoder, and a vocabulary trained on a short text.
+`families(text, charsmap)` returns them by name; `charsmap` is a precompiled_charsmap of SentencePiece.
 """
 import collections
 import json
@@ -21,7 +21,7 @@ DEEPSEEK = [r"\p{N}{1,3}", r"[一-龥぀-ゟ゠-ヿ]+",
             r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"]
 BLANK = "▁"
 FALLBACK = [f"<0x{byte:02X}>" for byte in range(256)]
-LEARNED = 200  # tokens, about, besides an alphabet
+LEARNED = 200  # approximate number of tokens besides an alphabet
 
 
 def split(pattern, behavior="isolated", invert=False):
@@ -72,7 +72,7 @@ def wordpiece(text, lowercase, tokens):
 
 
 def blank_bpe(text, normalizer, cutter, first_blank, special_names, post, fallback=True):
-    """Llama 2's kind: characters, and the bytes of unknown ones."""
+    """Llama 2's kind: characters, and bytes for unknown ones."""
     trained = Tokenizer(models.BPE(unk_token="<unk>"))
     trained.pre_tokenizer = pre_tokenizers.Metaspace(
         replacement=BLANK, prepend_scheme="always" if first_blank else "never")
@@ -101,7 +101,7 @@ def blank_bpe(text, normalizer, cutter, first_blank, special_names, post, fallba
 
 
 def of_common_characters(text, count=100):
-    """The trainer wants room for each character; the others become unknown."""
+    """The trainer needs room for each character; rare characters become unknown."""
     common = {c for c, _ in collections.Counter("".join(text)).most_common(count)}
     return ["".join(c for c in part if c in common) for part in text]
 

@@ -1,6 +1,6 @@
-// A training step takes nothing from the heap after the first one.
-// Invariant: counts every operator new of every thread; one that a transport or kernel library made
-// for itself is counted apart.
+// A training step allocates nothing from the heap after the first one.
+// Invariant: counts every operator new of every thread; allocations by transport and kernel
+// libraries are counted separately.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@ namespace {
 std::atomic<bool> counting = false;
 std::atomic<int> ours = 0, libraries = 0;
 
-/// Whether the object that holds `address` is a library whose allocations are not ours to avoid.
-/// The C++ library is not: who called it decides.
+/// Returns whether the object that contains `address` is a library whose allocations we cannot
+/// avoid. The C++ library is none: its caller counts.
 enum class Owner { program, library, unknown };
 Owner owner_of(void* address) {
   Dl_info info{};
@@ -43,7 +43,7 @@ void count(void* caller) {
   std::array<void*, 32> frames{};
   const int depth = backtrace(frames.data(), static_cast<int>(frames.size()));
   Owner owner = Owner::unknown;
-  bool inside = true;  // of operator new
+  bool inside = true;  // within operator new
   for (int i = 0; i < depth && owner == Owner::unknown; ++i) {
     void* frame = frames[static_cast<std::size_t>(i)];
     if (frame == caller) inside = false;
@@ -62,8 +62,8 @@ void* allocate(std::size_t bytes, std::size_t alignment, void* caller) {
 
 }  // namespace
 
-// The array and nothrow forms of the standard library call these. Inlined, a delete would look like
-// a free() of what new gave.
+// The array and nothrow forms of the standard library call these. If inlined, GCC would take a
+// delete for a free() of memory from new.
 void* operator new(std::size_t bytes) {
   return allocate(bytes, alignof(std::max_align_t), __builtin_return_address(0));
 }
@@ -90,8 +90,8 @@ struct Count {
   int ours = 0, libraries = 0;
 };
 
-/// Allocations in three steps after the first, or after a change to `next`, on data of a text, all
-/// ranks together; with cached activations if there is a budget for them.
+/// Counts allocations of all ranks in three steps after the first, or after a change to `next`, on
+/// the data of a text; with cached activations if there is a budget for them.
 Count allocations(int ranks, const RunConfig& config, Delivery delivery,
                   const std::optional<Request>& next = {},
                   const std::vector<SkipGroup>& skips = {}) {
@@ -153,7 +153,7 @@ TEST(Allocation, TheCounterCounts) {
   ours = 0;
   counting = true;
   const std::string text(100, 'x');  // through the C++ library
-  int* volatile one = new int(1);    // volatile: else the compiler may leave out both
+  int* volatile one = new int(1);    // volatile: else the compiler may omit both
   delete one;
   counting = false;
   EXPECT_EQ(ours, 2) << text;
@@ -179,7 +179,7 @@ TEST(Allocation, NoneInAStep) {
   EXPECT_EQ(
       allocations(4, places[3].config, Delivery::eager, {}, {{{1, 2, 3}, 2}, {{4, 5, 6}, 1}}).ours,
       0)
-      << "where units leave out weight gradients";
+      << "when units skip weight gradients";
 }
 
 TEST(Allocation, NoneInAStepAfterAChangeOfTheAssignment) {
@@ -198,7 +198,7 @@ TEST(Allocation, NoneInAStepAfterAChangeOfTheAssignment) {
   EXPECT_EQ(allocations(4, config, Delivery::rendezvous, phased).ours, 0);
 }
 
-/// Steps that write entries, read them, and move them on to a new frontier.
+/// Steps that write entries, read them, and move them to a new frontier.
 TEST(Allocation, NoneInAStepWithCachedActivations) {
   RunConfig config = with_grid(text_config(), 2, 2, "1f1b");
   config.data.options.insert_or_assign("windows", std::string("fixed"));

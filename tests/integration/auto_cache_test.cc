@@ -1,5 +1,5 @@
-// Training that reads what frozen units made before, in place of computing it: the same bits, as
-// few units run as there can be, and nothing of it ends a run.
+// Training that reads earlier outputs of frozen units instead of computing them: the same bits, as
+// few units run as possible, and no fault of the cache ends a run.
 #include <gtest/gtest.h>
 
 #include "core/cpu/isa.h"
@@ -17,7 +17,7 @@ struct Room {
   std::uint64_t memory = 0, disk = 0;
 };
 
-/// A training with room for activations has the bits of one without.
+/// Training with room for activations gives the same bits as without.
 CachedResult expect_uncached_bits(int ranks, const RunConfig& config, const CachedHost& host,
                                   const Room& room, const Span& span,
                                   const std::vector<LayoutChange>& changes = {},
@@ -69,8 +69,8 @@ TEST(AutoCache, HasTheBitsOfTrainingWithoutItAtEveryLayout) {
   }
 }
 
-/// Masks and offsets that come again after `views` epochs: the first time that each does, all that
-/// is frozen runs.
+/// Masks and offsets that are repeated after `views` epochs: when each is used first, all frozen
+/// units run.
 TEST(AutoCache, ServesMasksAndShiftedWindowsThatComeAgain) {
   CachedHost host;
   constexpr int kEpoch = 2, kViews = 3;  // steps of an epoch
@@ -78,7 +78,7 @@ TEST(AutoCache, ServesMasksAndShiftedWindowsThatComeAgain) {
     SCOPED_TRACE(family);
     RunConfig config = with_grid(cached_config(), 1, 1, "1f1b");
     config.model.family = family;
-    config.model.vocab = 300;  // with the marks
+    config.model.vocab = 300;  // with the special tokens
     config.data.options["windows"] = family == std::string("gpt") ? "shifted" : "fixed";
     const Span span{0, 3 * kViews * kEpoch, "", ""};
     const CachedResult other = train_cached(1, config, host, span, {{1, frozen_at(5)}});
@@ -92,7 +92,7 @@ TEST(AutoCache, ServesMasksAndShiftedWindowsThatComeAgain) {
   }
 }
 
-/// Forwards of stages of frozen units alone that run by turns with a backward.
+/// Returns the number of forwards of fully frozen stages that overlap with a backward.
 int overlapped_frozen(const RunConfig& config, int ranks) {
   const PlannedJob run = planned(config, ranks);
   int count = 0;
@@ -103,9 +103,9 @@ int overlapped_frozen(const RunConfig& config, int ranks) {
   return count;
 }
 
-/// Rows of a microbatch are cut into tiles, of which the last one is shorter, and a sample has
-/// other rows each time. Some kernels (fp32 products of oneDNN kept to AVX2, say) add in another
-/// order there: then nothing is kept.
+/// Rows of a microbatch are divided into tiles, the last of which is shorter, and a sample has
+/// different rows each time. Some kernels (such as oneDNN's fp32 products limited to AVX2) add in
+/// another order there: then nothing is cached.
 TEST(AutoCache, IsOffWhereASampleHasOtherBitsInOtherRows) {
   struct Shape {
     int tokens, batch, microbatches, width;
@@ -122,7 +122,7 @@ TEST(AutoCache, IsOffWhereASampleHasOtherBitsInOtherRows) {
         config.model = {.layers = 2, .width = width, .heads = 2, .context = tokens, .vocab = 256};
         config.batch = {batch, microbatches};
         config.numerics.compute = compute;
-        // An epoch with the embedding frozen, whose rows are all alike, and two with more.
+        // An epoch with only the embedding frozen, whose rows are all equal, and two with more.
         const int epoch = static_cast<int>(kCachedSamples) / batch;
         const std::vector<LayoutChange> changes{{1, frozen_at(1)}, {1 + epoch, frozen_at(5)}};
         const Span span{0, 3 * epoch, "", ""};
@@ -170,7 +170,7 @@ TEST(AutoCache, EverySampleWithAPlaceIsReadOnceItWasComputed) {
   EXPECT_EQ(all.writes, kCachedSamples);
   EXPECT_EQ(all.memory_hits, 3 * kCachedSamples);
   EXPECT_EQ(all.disk_hits + all.moved + all.faults, 0U);
-  // A microbatch is read if all of its samples have a place: here it is one sample.
+  // A microbatch is read from the cache if all of its samples have a place: here, it is one sample.
   config.batch = {12, 12};
   const CachedResult some = train_cached(1, with_room(config, host, 12, 6), host, span);
   const std::uint64_t memory = some.decisions.at(0)["memory_slots"],
@@ -178,7 +178,7 @@ TEST(AutoCache, EverySampleWithAPlaceIsReadOnceItWasComputed) {
   EXPECT_GE(memory, 12U);  // budgets are whole pages
   EXPECT_GE(disk, 6U);
   EXPECT_LT(memory + disk, kCachedSamples);
-  // A slot is free for another sample a step after it was read: here that is half of an epoch.
+  // A slot is free for another sample a step after it was read: here, after half an epoch.
   const std::uint64_t hits = some.use.memory_hits + some.use.disk_hits;
   EXPECT_LE(hits, 3 * (memory + disk));
   EXPECT_GE(hits, 3 * (memory + disk) - 12);
@@ -190,7 +190,7 @@ TEST(AutoCache, EverySampleWithAPlaceIsReadOnceItWasComputed) {
 TEST(AutoCache, EntriesMoveOnWithTheFrontier) {
   CachedHost host;
   const RunConfig config = with_room(with_grid(cached_config(), 1, 1, "1f1b"), host, 12, 24);
-  // Two epochs each; nothing is frozen in the first one.
+  // Two epochs each; nothing is frozen in the first two.
   const std::vector<LayoutChange> changes{{3, frozen_at(3)}, {7, frozen_at(5)}, {11, frozen_at(7)}};
   const auto until = [&](std::int64_t last) {
     return train_cached(1, config, host, {0, last, "", ""}, changes);
@@ -220,7 +220,7 @@ TEST(AutoCache, UnitsThatTrainedAgainAreAnotherPrefix) {
       {3, frozen_at(3)}, {7, frozen_at(0)}, {9, frozen_at(3)}, {13, frozen_at(5)}};
   const Span span{0, 16, "", ""};
   const CachedResult got = expect_uncached_bits(1, config, host, {24, 0}, span, changes);
-  EXPECT_EQ(got.use.misses, 2 * kCachedSamples) << "an epoch after each time they were frozen";
+  EXPECT_EQ(got.use.misses, 2 * kCachedSamples) << "one epoch each time they are frozen";
   EXPECT_EQ(got.use.moved, kCachedSamples);
 }
 
@@ -243,7 +243,7 @@ TEST(AutoCache, LayoutsAndCheckpointsLeaveEveryBit) {
     EXPECT_EQ(got.outcome, expected.outcome);
     EXPECT_GT(got.use.memory_hits + got.use.disk_hits, 4 * kCachedSamples);
   }
-  // A launch that resumes begins with an empty cache.
+  // A resumed launch starts with an empty cache.
   const TemporaryDirectory kept;
   const auto half = [&](int pp, int dp) {
     return with_room(with_grid(config, pp, dp, "1f1b"), host, 24, 0);
@@ -251,7 +251,7 @@ TEST(AutoCache, LayoutsAndCheckpointsLeaveEveryBit) {
   train_cached(2, half(2, 1), host, {0, 7, "", kept.path()});
   const CachedResult resumed = train_cached(2, half(1, 2), host, {7, 14, kept.path(), ""});
   EXPECT_EQ(resumed.outcome, expected.outcome);
-  EXPECT_EQ(resumed.use.misses, kCachedSamples + 12) << "a step of the epoch in which it began";
+  EXPECT_EQ(resumed.use.misses, kCachedSamples + 12) << "plus a step of the resumed epoch";
 }
 
 TEST(AutoCache, StepsThatDoSeveralAtOnceReadWhatTheyWouldCompute) {
@@ -299,7 +299,8 @@ TEST(AutoCache, IsUsedWhereItPays) {
   EXPECT_GT(got.decisions[1]["forward_us"], got.decisions[1]["read_us"]);
   EXPECT_EQ(got.decisions[1]["on"], true);
   EXPECT_EQ(got.use.misses, kCachedSamples);
-  // A frontier of one embedding, of large samples: a copy and a hash take longer than that.
+  // Only an embedding is frozen, with large samples: copying and hashing take longer than
+  // computing.
   config.model.width = 512;
   config.model.layers = 1;
   config.freeze.units = 1;

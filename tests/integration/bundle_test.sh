@@ -1,6 +1,6 @@
 #!/bin/sh
-# The archive of tests/bundle.sh holds all that its programs load, and they run from it, also
-# under its mpirun; its check of a GPU says where there is none.
+# The archive of tests/bundle.sh contains all that its programs load, and they run from it, also
+# under its mpirun; its GPU check reports if there is no GPU.
 # usage: bundle_test.sh SOURCE_ROOT BUILD_ROOT
 set -u
 source=$(realpath -- "$1") build=$(realpath -- "$2")
@@ -11,12 +11,12 @@ exits 0 'unpacking' tar -xf b.tar.xz
 top=$scratch/concertina-bundle
 for program in "$top"/libexec/*; do
   "$top/lib/ld-linux-x86-64.so.2" --library-path "$top/lib" --list "$program" > out 2> err
-  grep -v -e "$top/lib/" -e linux-vdso out | grep -q . && fail "$program loads what is not there"
+  grep -v -e "$top/lib/" -e linux-vdso out | grep -q . && fail "$program loads a library that is not included"
 done
 env -i PATH=/usr/bin:/bin "$top/bin/concertina" doctor > out 2> err
 [ $? = 0 ] || fail doctor
 if [ -e "$(g++ -print-file-name=libsentencepiece.so.0)" ]; then
-  exits 0 'a library that is opened' env -i PATH=/usr/bin:/bin "$top/bin/concertina" data inspect \
+  exits 0 'a library loaded on demand' env -i PATH=/usr/bin:/bin "$top/bin/concertina" data inspect \
     --format text --tokenizer "$source/tests/golden/tokenizers/small_bpe.model" "$source/README.md"
 fi
 exits 0 'two ranks' env -i PATH=/usr/bin:/bin OMPI_MCA_mpi_yield_when_idle=1 \

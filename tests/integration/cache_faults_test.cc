@@ -1,5 +1,5 @@
-// Caches of activations whose files are damaged or missing, which is one warning, and budgets that
-// cannot be, which is an error.
+// Caches of activations with damaged or missing files, which give one warning, and with impossible
+// budgets, which are errors.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// Does `harm` to each file of activations that this process has open: they have no names.
+/// Applies `harm` to each activation file that this process has open: they have no names.
 void harm_files(const std::function<void(int descriptor)>& harm) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code ignored;
@@ -25,7 +25,7 @@ void harm_files(const std::function<void(int descriptor)>& harm) {
   }
 }
 
-/// Warnings about activations that `body` logs.
+/// Counts the warnings about activations that `body` logs.
 int warnings_of(const std::function<void()>& body) {
   testing::internal::CaptureStdout();  // where lines go before log::init()
   body();
@@ -58,7 +58,7 @@ TEST(AutoCacheFaults, FilesThatAreDamagedOrMissingAreOneWarning) {
     return got.use;
   };
   const RunConfig both = with_room(config, host, 12, 24);
-  // A bit of each entry.
+  // Flips a bit of each entry.
   const CacheUse damaged = harmed(both, [](int descriptor) {
     for (off_t slot = 0; slot < 24; ++slot) {
       char byte = 0;
@@ -68,7 +68,7 @@ TEST(AutoCacheFaults, FilesThatAreDamagedOrMissingAreOneWarning) {
       EXPECT_EQ(::pwrite(descriptor, &byte, 1, at), 1);
     }
   });
-  EXPECT_EQ(damaged.misses, 2 * kCachedSamples) << "each sample is computed again once";
+  EXPECT_EQ(damaged.misses, 2 * kCachedSamples) << "each sample is recomputed once";
   const CacheUse cut =
       harmed(both, [](int descriptor) { EXPECT_EQ(::ftruncate(descriptor, 4096), 0); });
   EXPECT_EQ(cut.misses, 4 * kCachedSamples);
@@ -83,7 +83,7 @@ TEST(AutoCacheFaults, MemoryThatItsHostDoesNotHaveIsRefused) {
     const auto backend = make_cpu_backend(1);
     Trainer trainer(config, *backend, world);
     require_memory(trainer, 1, 4096);
-    // Once, not for each rank.
+    // Once, not once per rank.
     EXPECT_ERROR(require_memory(trainer, 1, std::size_t{1} << 50), "cache.memory 1048576.00 GiB");
     EXPECT_ERROR(require_memory(trainer, 1, std::size_t{1} << 50), "a smaller cache.memory");
   });

@@ -11,7 +11,7 @@
 namespace concertina {
 namespace {
 
-/// Bytes of a budget for so many samples.
+/// Returns the bytes of a budget for this many samples.
 ByteSize room_for(std::uint64_t samples, const RunConfig& config) {
   const std::uint64_t entry = config.numerics.compute == "bf16" ? 13 * 16 * 2 : 13 * 16 * 4;
   return {static_cast<std::int64_t>(align_up(CacheSlots{0, samples, entry}.file_bytes(), 4096))};
@@ -24,7 +24,7 @@ RunConfig cached_config() {
   config.model = {.layers = 4, .width = 16, .heads = 2, .context = 13, .vocab = 256};
   config.batch = {12, 4};
   config.data.options["windows"] = "fixed";
-  config.freeze.policy = "list";  // something freezes at some time
+  config.freeze.policy = "list";  // layers will freeze
   config.cache.use = "always";
   return config;
 }

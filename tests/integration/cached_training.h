@@ -1,5 +1,5 @@
-// Short trainings of a small model on a text whose samples come again, with cached activations.
-// Invariant: as tests/integration/training.h.
+// Short trainings of a small model on a text with repeated samples, with cached activations.
+// Invariant: as in tests/integration/training.h.
 #pragma once
 
 #include <fstream>
@@ -25,7 +25,7 @@ struct CachedResult {
   std::vector<double> forward;  // by unit, seconds; 0: has not run since the last change
 };
 
-/// A text of kCachedSamples samples of so many tokens, and the directory of the files.
+/// A text of kCachedSamples samples with this many tokens, and the directory of the files.
 struct CachedHost {
   TemporaryDirectory directory;
   std::string text = directory.path() + "/text";
@@ -47,18 +47,18 @@ struct CachedHost {
 
 /// 4 layers, 10 units; 4 microbatches of 3 samples.
 RunConfig cached_config();
-/// With budgets for so many samples, or some more: a file has whole pages.
+/// Sets budgets for at least this many samples: a file consists of whole pages.
 RunConfig with_room(RunConfig config, const CachedHost& host, std::uint64_t memory,
                     std::uint64_t disk);
 
-/// Steps (span.first, span.last] on threads as ranks, cached if a budget is set; `before` is called
-/// on each rank before each step.
+/// Trains steps (span.first, span.last] with threads as ranks, cached if a budget is set; calls
+/// `before` on each rank before each step.
 CachedResult train_cached(int ranks, const RunConfig& config, const CachedHost& host,
                           const Span& span, const std::vector<LayoutChange>& changes = {},
                           const MakeBackend& make_backend = cpu_backend,
                           const std::function<void(int rank, std::int64_t step)>& before = {});
 
-/// The grid pp x dp with units [0, units) frozen.
+/// Returns the grid pp x dp with units [0, units) frozen.
 Request frozen_at(int units, int world = 1, int pp = 1, int dp = 1,
                   const std::string& schedule = "1f1b");
 

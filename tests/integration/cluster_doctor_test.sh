@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `concertina doctor --cluster` on emulated hosts that have one fault at a time, which it names, and nothing else:
-# cluster_doctor_test.sh PROGRAM ODD_HOST MPIRUN OPTIONS...
+# `concertina doctor --cluster` on emulated hosts with one fault at a time: it must report that fault and no other.
+# usage: cluster_doctor_test.sh PROGRAM ODD_HOST MPIRUN OPTIONS...
 here=$(realpath -- "$(dirname -- "$0")")
 odd=$(realpath -- "$2")
 . "$here/common.sh" "$1" "${@:3}"
@@ -14,20 +14,20 @@ clean_up() {
 }
 trap clean_up EXIT
 mkdir runs small
-unset OMP_NUM_THREADS MALLOC_PERTURB_ # which the ranks of h1 alone would have: an agent passes on little
+unset OMP_NUM_THREADS MALLOC_PERTURB_ # only the ranks of h1 would have them: an agent passes on few variables
 
-# Lines of ./fault are done before the program starts, on h2.
+# Lines of ./fault run on h2 before the program starts.
 cat >rank <<'END'
 #!/bin/bash
 [ "$(hostname)" != h2 ] || . ./fault
 exec "$@"
 END
-# The daemon of h2, and so its ranks, has the first core alone.
+# The daemon of h2, and so its ranks, is limited to the first core.
 printf '#!/bin/bash\nexec $([ "$1" = h2 ] && echo taskset -c 0) %q agent "$@"\n' "$hosts" >one-core
 chmod +x rank one-core
 : >fault
 
-# What is found, a line each, and the exit code; not the load, as all hosts have that of this machine.
+# Prints the findings, one per line, and the exit code; not the load, which is the same on all hosts.
 agent="$hosts agent" on=h1:2,h2:2,h3:2 place=runs more=()
 look() {
   local code=0
@@ -43,10 +43,10 @@ for finding in findings: print("error" if finding["error"] else "warning", findi
 END
 }
 look
-cut -d'|' -f1 found | sort -u >healthy # what is true of this machine
+cut -d'|' -f1 found | sort -u >healthy # findings about this machine
 cat found
 number=0 named=0
-planted() { # severity and check, what it says (a regular expression)
+planted() { # severity and check, message (a regular expression)
   number=$((number + 1))
   look
   : >fault

@@ -1,5 +1,5 @@
-# What tests of whole launches share; sourced by them: . common.sh PROGRAM MPIRUN OPTIONS...
-# Makes a scratch folder, removed at the end, and goes there. The first failure ends the test.
+# Shared by tests of whole launches, which source it: . common.sh PROGRAM MPIRUN OPTIONS... Creates
+# a scratch folder, removed at the end, and changes to it. The first failure ends the test.
 set -euo pipefail
 program=$(realpath -- "$1") mpirun=$2 options=("${@:3}")
 folder=$(mktemp -d)
@@ -11,17 +11,17 @@ die() { # what
   exit 1
 }
 
-# With FIRST_CASES set, the test ends here: the quick suite runs the first cases of some slow tests.
+# With FIRST_CASES set, the test ends here: the quick suite runs only the first cases of some slow tests.
 end_of_first_cases() { [ -z "${FIRST_CASES-}" ] || exit 0; }
 
-# What the launch prints is in `out`, and shown where it fails.
+# Writes the launch's output to `out`, and prints it if the launch fails.
 run() { # ranks, arguments
   local ranks=$1
   shift
   "$mpirun" -n "$ranks" "${options[@]}" "$program" "$@" >out 2>&1 || { cat out; die "$ranks ranks: $*"; }
 }
 
-# Without a launcher: exit code 2, one error with the text.
+# Runs without mpirun: expects exit code 2 and one error with the text.
 refused() { # text, arguments
   local text=$1 code=0
   shift
@@ -31,7 +31,7 @@ refused() { # text, arguments
   grep -qF -- "$text" out || die "no '$text' in: $(cat out)"
 }
 
-# Of all weights and states at the end of a run.
+# Prints the hash of all weights and states at the end of a run.
 hash_of() { # run directory
   local hash
   hash=$(sed -n 's/.*"state_sha256": *"\([0-9a-f]*\)".*/\1/p' "$1/result.json")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `concertina compare`, and `study table`, of runs that exist:
+# `concertina compare` and `study table` of existing runs:
 # compare_test.sh PROGRAM MPIRUN OPTIONS...
 . "$(dirname -- "$0")/common.sh" "$@"
 seq -s ' ' 4000 >text.txt
@@ -15,17 +15,17 @@ compare() { # exit code, arguments
 }
 says() { grep -qE -- "$1" said || die "no '$1' in: $(cat said)"; }
 
-# Another layout: what differs is said, and that the bits do not.
+# Another layout: reports what differs, and that the bits are equal.
 compare 0 runs/one runs/two --same
 says 'parallel.schedule +1f1b +zb-h1'
 says 'two against one: the same losses over 12 steps; the same final state \([0-9a-f]{12}\.\.\.\); the same bits in 3 checkpoints'
 says 'Time to [^ ]*validation|time_to_validation_loss|to validation loss|Seconds to'
-! grep -q 'batch.global' said || die "what is the same is said to differ: $(cat said)"
+! grep -q 'batch.global' said || die "equal keys are reported as different: $(cat said)"
 for what in '"Configs"' '"Bits"' 'seconds of training' 'tokens' 'the same losses over 12 steps'; do
   grep -qF "$what" compare.html || die "the page lacks $what"
 done
 
-# Another seed: the first step, and tensor, that differ.
+# Another seed: reports the first step and tensor that differ.
 compare 0 runs/one runs/two runs/seed --out three.html --json
 python3 - said <<'END2' || die "not as expected: $(cat said)"
 import json, sys
@@ -38,7 +38,7 @@ END2
 compare 1 runs/one runs/seed --same
 says 'seed against one: loss differs from step 1 on: [0-9.]+ against [0-9.]+; another final state; in the checkpoints of step 4 [0-9]+ of [0-9]+ tensors differ'
 
-# A run that goes on, of a program that had not all keys of this one; a whole folder.
+# An unfinished run of a program without some of the current keys; a whole folder.
 cp -r runs/one runs/young
 rm runs/young/result.json
 sed -i -n '1,7p' runs/young/metrics.jsonl
@@ -46,12 +46,12 @@ sed -i '/^snapshot_every/d' runs/young/config.toml
 compare 0 runs
 says 'young \(at step 7\)'
 says 'young \(at step 7\) against one: the same losses over 7 steps'
-! grep -q 'snapshot_every' said || die "a key that is absent is said to differ"
+! grep -q 'snapshot_every' said || die "a missing key is reported as different"
 "$program" study table runs --by parallel.schedule --baseline none >said 2>&1 || die "study table: $(cat said)"
 says '^1f1b +3'
 "$program" study plot runs/one runs/two --x step --y loss --out chart.svg >said 2>&1 || die "study plot: $(cat said)"
 
-# Of a run of another model there is no tensor to compare; logs of others may lack a config.
+# A run of another model has no comparable tensors; imported logs may lack a config.
 run 1 "${train[@]}" run.name=wide model.width=64
 compare 0 runs/one runs/wide
 says 'differ between the models'

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What being supervised costs the steps of a run without a fault, measured inside one run: machines' speeds drift.
+"""Measures how much supervision slows down the steps of a run without faults, within one run, since machines' speeds drift.
 
-cost_without_faults.py PROGRAM TEXT [PAIRS]   (40 pairs, 2 ranks, about 5 minutes with nothing beside it)
-Prints the median ratio, with its interval of 95%, of the seconds from one step's end to the next one's: in windows with the
-supervisor over the windows beside them, in which a signal has stopped it; and with a snapshot after each tenth step, of ten
-such steps over ten without. By default snapshots come as often as takes 0.2% of the time.
+cost_without_faults.py PROGRAM TEXT [PAIRS]   (40 pairs, 2 ranks, about 5 minutes on an idle machine)
+Prints the median ratio, with its 95% interval, of step times: in windows with the supervisor relative to adjacent windows in
+which a signal has stopped it; and, with a snapshot after every tenth step, of ten such steps relative to ten without. By
+default, snapshots take 0.2% of the time.
 """
 import datetime
 import json
@@ -30,21 +30,21 @@ def ends_of_steps(path):
 
 
 def interval(values):
-    """95% of the medians of samples drawn again."""
+    """Returns the 95% interval of the medians of resampled data."""
     draw = random.Random(1)
     medians = sorted(statistics.median(draw.choices(values, k=len(values))) for _ in range(2000))
     return f"{statistics.median(values):.4f} ({medians[50]:.4f} to {medians[1949]:.4f})"
 
 
 def seconds_per_step(ends, begin, end):
-    """Of the steps that begin and end in the window, but for its first moment."""
+    """Returns the times of steps within the window, except its first moment."""
     inside = [at for at in ends if begin + 0.2 < at < end]
     return (inside[-1] - inside[0]) / (len(inside) - 1)
 
 
 def watched(program, text, folder, pairs):
-    """Trains; returns the ends of the steps, and of windows their begin, end and whether there was a supervisor,
-    which took a share of one core then."""
+    """Trains; returns the ends of the steps, and each window's begin, end, whether the supervisor
+    was active, and the share of a core that it used."""
     command = [program, "run", "--ranks", "2", "--launcher", LAUNCHER, "--", "train", f"data.text={text}", *KEYS,
                f"run.dir={folder}", "run.name=run"]
     supervisor = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -57,7 +57,7 @@ def watched(program, text, folder, pairs):
 
     windows, before = [], cpu_seconds()
     for window in range(2 * pairs):
-        there = window % 4 in (0, 3)  # a drift of the machine's speed favours neither
+        there = window % 4 in (0, 3)  # a drift of the machine's speed favors neither
         supervisor.send_signal(signal.SIGCONT if there else signal.SIGSTOP)
         begin = time.time()
         time.sleep(WINDOW)
@@ -78,9 +78,9 @@ def main():
     for one, other in zip(windows[::2], windows[1::2]):
         found = {there: seconds_per_step(ends, begin, end) for begin, end, there in (one, other)}
         ratios.append(found[True] / found[False])
-    took = [after - before for before, after in zip(ends, ends[1:])]  # of step 2 and later ones
+    took = [after - before for before, after in zip(ends, ends[1:])]  # for step 2 and later
     excess = []
-    for first in range(EVERY - 2, len(took) - EVERY, EVERY):  # ten steps, the first of them with the snapshot
+    for first in range(EVERY - 2, len(took) - EVERY, EVERY):  # ten steps, the first with the snapshot
         ten = took[first:first + EVERY]
         usual = statistics.median(ten[2:])
         excess.append(1 + (ten[0] + ten[1] - 2 * usual) / (EVERY * usual))

@@ -1,5 +1,5 @@
-// Trainings on the CUDA backend: on a GPU where this is linked with CUDA, on the host where it is
-// linked with its emulation. All ranks share GPU 0, their messages pass through host memory.
+// Trainings on the CUDA backend: on a GPU if linked with CUDA, on the host if linked with its
+// emulation. All ranks share GPU 0; their messages pass through host memory.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@
 namespace concertina {
 namespace {
 
-constexpr double kLossTolerance = 1e-3;  // of fp32 on both
+constexpr double kLossTolerance = 1e-3;  // for fp32 on both
 
 std::unique_ptr<Backend> cuda_backend(int) {
   return cuda::make_cuda_backend({});
@@ -29,7 +29,7 @@ class CudaTraining : public ::testing::Test {
   }
 };
 
-/// Small enough for an emulation: 8 units, 4 microbatches of a sample; of sizes that fp8 can do.
+/// Small enough for emulation: 8 units, 4 microbatches of one sample; with sizes that fp8 supports.
 RunConfig config_in(const std::string& compute) {
   RunConfig config = small_config();
   config.model = {.layers = 3, .width = 32, .heads = 2, .context = 16, .vocab = 41};
@@ -65,7 +65,7 @@ TEST_F(CudaTraining, SameBitsAtEveryLayoutAndSchedule) {
   }
 }
 
-/// A sample has another place in another microbatch when it is read.
+/// When read, a sample may have another place in another microbatch.
 TEST_F(CudaTraining, CachedActivationsLeaveEveryBit) {
   for (const char* compute : {"fp32", "tf32", "bf16", "fp8"}) {
     if (!able(compute)) continue;
@@ -75,7 +75,7 @@ TEST_F(CudaTraining, CachedActivationsLeaveEveryBit) {
     config.numerics.compute = compute;
     config.model.layers = 1;
     config.freeze.units = 3;
-    if (compute == std::string("fp8")) config.batch = {12, 12};  // its scales are of a microbatch
+    if (compute == std::string("fp8")) config.batch = {12, 12};  // its scales are per microbatch
     const Span span{0, 3, "", ""};                               // an epoch and a half
     const auto train = [&](const RunConfig& one, int ranks) {
       return train_cached(ranks, one, host, span, {}, cuda_backend);
@@ -88,7 +88,7 @@ TEST_F(CudaTraining, CachedActivationsLeaveEveryBit) {
   }
 }
 
-/// The losses of steps 1, 2, ... of a training on one rank.
+/// Returns the losses of steps 1, 2, ... of a training on one rank.
 std::vector<double> losses(const RunConfig& config, int steps, const MakeBackend& make_backend) {
   std::vector<double> result;
   run_threads(1, [&](Communicator& world) {
@@ -113,7 +113,7 @@ TEST_F(CudaTraining, LossCurveIsTheCpuBackends) {
         << "step " << step + 1;
 }
 
-/// The losses agree only where the same elements are dropped.
+/// The losses agree only if the same elements are dropped.
 TEST_F(CudaTraining, DropsWhatTheCpuBackendDrops) {
   RunConfig config = with_grid(config_in("fp32"), 1, 1, "1f1b");
   config.model.layers = 1;
@@ -133,7 +133,7 @@ TEST_F(CudaTraining, ACheckpointGoesOnOnTheOtherDevice) {
     const RunConfig two = with_grid(config_in(compute), 2, 1, "1f1b");
     const std::string first = directory.path() + "/first", second = directory.path() + "/second";
     const Outcome saved = train_threads(1, one, {0, 2, "", first}, cpu_backend);
-    // What was saved arrives, bit for bit; and so back.
+    // The saved state is restored bit for bit, in both directions.
     EXPECT_EQ(train_threads(1, one, {2, 2, first, ""}, cuda_backend).state_sha256,
               saved.state_sha256);
     const Outcome gpu = train_threads(2, two, {2, 4, first, second}, cuda_backend);
@@ -145,7 +145,7 @@ TEST_F(CudaTraining, ACheckpointGoesOnOnTheOtherDevice) {
   }
 }
 
-/// A training with at most so many graphs a rank, and how the passes of each rank were issued, up
+/// Trains with a limit on graphs per rank, and returns how the passes of each rank were issued, up
 /// to each of its steps.
 struct Passes {
   Outcome outcome;
@@ -196,7 +196,7 @@ TEST_F(CudaTraining, GraphsChangeNoBit) {
                        &plain = without.counts[rank][2];
       EXPECT_EQ(plain.replayed, 0);
       EXPECT_EQ(last.issued + last.replayed, plain.issued);
-      // Every step's buffers are those of the first: nothing is new to the others.
+      // Every step has the same buffers as the first: the other steps need no new graphs.
       EXPECT_EQ(last.issued, first.issued) << "rank " << rank;
     }
   }
@@ -212,7 +212,7 @@ TEST_F(CudaTraining, GraphsChangeNoBitOfAResume) {
   EXPECT_EQ(train_with(1024, 2, config, {2, 4, directory.path(), ""}).outcome, whole);
 }
 
-/// Held-out losses behind each step, and what the steps made of the weights.
+/// Returns the held-out losses after each step, and the hash of the weights.
 std::pair<std::vector<double>, std::string> train_and_evaluate(std::size_t graphs) {
   std::pair<std::vector<double>, std::string> result;
   RunConfig config = with_grid(config_in("fp32"), 1, 1, "1f1b");

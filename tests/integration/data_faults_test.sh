@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Bad data: found before the first step by every command that reads it, and where it comes later, no step is
-# lost: data_faults_test.sh PROGRAM MPIRUN OPTIONS...
+# Bad data is found before the first step by every command that reads it; if it appears later, no step is lost:
+# data_faults_test.sh PROGRAM MPIRUN OPTIONS...
 . "$(dirname -- "$0")/common.sh" "$@"
 
 python3 -c '
@@ -10,7 +10,7 @@ print(" ".join(random.choices("a lone tree stood in the long field".split(), k=9
 small=(model.layers=1 model.width=16 model.heads=2 model.context=16 batch.global=8 batch.microbatches=4
   run.threads=1 lr.warmup=2 log.trace=0 eval.batches=1 run.steps=8)
 
-# A bit that flipped in a prepared file is refused by every family and task that reads token files.
+# Every family and task that reads token files rejects a prepared file with a flipped bit.
 "$program" data prepare data.text=text.txt --out sound.tok >out 2>&1 || die "$(cat out)"
 python3 -c '
 data = bytearray(open("sound.tok", "rb").read())
@@ -21,14 +21,14 @@ for family in gpt llama neox bert; do
   run 1 train "${small[@]}" "${keys[@]}" data.files=sound.tok --dry-run
   refused 'damaged' train "${small[@]}" "${keys[@]}" data.files=flipped.tok
   refused 'damaged' train "${small[@]}" "${keys[@]}" data.files=flipped.tok --dry-run
-  [ ! -e "runs/flip-$family" ] || die "a run was made of damaged tokens: $family"
+  [ ! -e "runs/flip-$family" ] || die "a run was created from damaged tokens: $family"
 done
 
 run 1 train "${small[@]}" data.format=tokens data.tokenizer=bytes model.vocab=264 run.name=evaluated data.files=sound.tok
 run 1 eval runs/evaluated --files sound.tok
 refused 'damaged' eval runs/evaluated --files flipped.tok
 
-# What would be bad only once it is drawn is found by --dry-run, `data inspect` and the first launch.
+# Data that is bad only once it is drawn is found by --dry-run, `data inspect` and the first launch.
 python3 - <<'PY'
 import struct
 tokens = [i % 250 for i in range(6000)]
@@ -49,8 +49,8 @@ refused 'all samples are of class' train "${small[@]}" data.format=csv data.file
   model.family=bert model.task=classification model.classes=1 data.validation=0 <<<"$(
     printf 'text,label\na,x\nb,x\nc,x\nd,x\n' >one.csv)"
 
-# Data that turns out bad in a step or an evaluation: all is committed that is done, the error ends every rank,
-# and the same command goes on to the bits of a run without a fault, at every layout and on a spare rank.
+# If data turns out bad in a step or an evaluation, all finished steps are committed, the error ends every rank,
+# and the same command resumes to the bits of a run without a fault, at every layout and on a spare rank.
 keys=("${small[@]}" data.text=text.txt checkpoint.every=0 eval.every=2)
 run 1 train "${keys[@]}" run.name=good
 fails() { # ranks, name, failpoints, arguments
@@ -59,7 +59,7 @@ fails() { # ranks, name, failpoints, arguments
     "run.name=$2" "${@:4}" >out 2>&1 || code=$?
   [ "$code" = 2 ] || die "exit code $code of $2: $(cat out)"
   [ "$(grep -c 'error:' out)" = 1 ] || die "not one error of $2: $(cat out)"
-  grep -q 'a sample cannot be read' out || die "not why: $(cat out)"
+  grep -q 'a sample cannot be read' out || die "the reason is missing: $(cat out)"
 }
 for layout in 1 pp=2 dp=2 'pp=1 spare=1'; do
   ranks=2
@@ -73,7 +73,7 @@ for layout in 1 pp=2 dp=2 'pp=1 spare=1'; do
     done_steps=$(sed -n 's/.*resumes after step \([0-9]*\).*/\1/p' out)
     [ -n "$done_steps" ] && [ -d "runs/$name/checkpoints/step-0000000$done_steps" ] || die "nothing is kept: $(cat out)"
     run "$ranks" train "${keys[@]}" "run.name=$name" "${arguments[@]}"
-    [ "$(hash_of "runs/$name")" = "$(hash_of runs/good)" ] || die "$name has other bits"
+    [ "$(hash_of "runs/$name")" = "$(hash_of runs/good)" ] || die "the bits of $name differ"
     python3 - "$name" <<'PY' || die "the curves differ: $name"
 import json, sys
 def curve(name):
@@ -84,7 +84,7 @@ PY
   done
 done
 
-# The supervisor does not launch it again, and data that was repaired to other bytes is gone on from.
+# The supervisor does not restart it, and a run continues with data that was repaired differently.
 code=0
 CONCERTINA_FAILPOINTS=unread@5:rank=0 "$program" run --ranks 1 -- train "${keys[@]}" run.name=repaired >out 2>&1 ||
   code=$?
@@ -92,5 +92,5 @@ CONCERTINA_FAILPOINTS=unread@5:rank=0 "$program" run --ranks 1 -- train "${keys[
 [ "$(wc -l <runs/repaired/launches.jsonl)" = 1 ] || die "launched more than once: $(cat out)"
 sed 's/lone/gone/' text.txt >other && mv other text.txt
 run 1 train "${keys[@]}" run.name=repaired
-grep -q 'assumed to be repaired' out || die "not told: $(cat out)"
+grep -q 'assumed to be repaired' out || die "not reported: $(cat out)"
 refused 'is of another run' train "${keys[@]}" run.name=good run.steps=9

@@ -1,5 +1,5 @@
 // A training on the emulated CUDA backend, whose kernels all take the same time on the device's
-// clock: what the trace, the bubble, costs and the profile say is that time, not the host's.
+// clock: the trace, the bubble, the costs and the profile must show that time, not the host's.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@
 namespace concertina {
 namespace {
 
-constexpr double kKernel = 0x1p-10;  // seconds: distances between events are exact
+constexpr double kKernel = 0x1p-10;  // seconds; distances between events are exact
 constexpr double kNear = 1e-7;
 constexpr int kSteps = 3;
 
@@ -32,7 +32,7 @@ double kernels(double seconds) {
   return std::round(seconds / kKernel);
 }
 
-/// A rank on the emulated device.
+/// One rank on the emulated device.
 struct EmulatedRank {
   EmulatedRank(Communicator& world, bool profiles)
       : trainer(config, profiles ? *profiled : *device, world) {
@@ -59,7 +59,7 @@ struct EmulatedRank {
   SyntheticSource source{config.model.context, config.model.vocab};
 };
 
-/// One that has trained kSteps steps, which are recorded and profiled.
+/// A rank that has trained kSteps recorded and profiled steps.
 struct Trained : EmulatedRank {
   explicit Trained(Communicator& world) : EmulatedRank(world, true) {
     trainer.engine().executor().recorder().keep(1, kSteps);
@@ -126,7 +126,7 @@ TEST(DeviceTimes, TheProfileHasThem) {
   });
 }
 
-/// The same kernels, with the same times in the trace, in a fraction of the calls.
+/// The same kernels, with the same times in the trace, using a fraction of the calls.
 TEST(DeviceTimes, GraphsSaveCallsAndKeepTimes) {
   run_threads(1, [](Communicator& world) {
     EmulatedRank rank(world, false);

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Documents that share samples, and sources that are mixed by weight: the same bits at every layout
-# and after a resume; figures of each source; refusals.
+# Documents that share samples, and sources mixed by weight: the same bits at every layout and after
+# a resume; metrics of each source; errors.
 # usage: documents_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
 . "$(dirname -- "$0")/common.sh"
 
@@ -25,7 +25,7 @@ same_everywhere() { # name, config
   run 2 train run.name="$name-again" parallel.pp=2 "$@" run.steps=7 lr.steps=12
   run 1 train run.name="$name-again" "$@" lr.steps=12
   for other in pp dp again; do
-    [ "$(hash_of runs/$name)" = "$(hash_of runs/$name-$other)" ] || die "$name: other bits: $other"
+    [ "$(hash_of runs/$name)" = "$(hash_of runs/$name-$other)" ] || die "$name: the bits differ: $other"
   done
 }
 
@@ -33,7 +33,7 @@ same_everywhere packed "${packed[@]}"
 grep -q 'training: [0-9]* pieces of documents packed into [0-9]* samples of 48 tokens, [0-9.]*% padding' packed.out ||
   die "no share of padding: $(cat packed.out)"
 run 1 train run.name=joined "${base[@]}" data.files=web.jsonl
-[ "$(hash_of runs/packed)" != "$(hash_of runs/joined)" ] || die 'documents are packed to no effect'
+[ "$(hash_of runs/packed)" != "$(hash_of runs/joined)" ] || die 'packing documents has no effect'
 run 1 eval runs/packed --json
 run 1 generate runs/packed generate.tokens=8
 same_everywhere packed-llama "${packed[@]}" model.family=llama model.dropout=0.1 model.attention_dropout=0.1
@@ -44,7 +44,7 @@ for source in web code; do
     die "no share of $source: $(cat mixed.out)"
 done
 run 1 train run.name=dry --dry-run "${mixed[@]}"
-grep -q '^data *code.jsonl: 30% of the samples, 29 of 96: ' out || die "the dry run says no shares: $(cat out)"
+grep -q '^data *code.jsonl: 30% of the samples, 29 of 96: ' out || die "the dry run does not show shares: $(cat out)"
 run 1 eval runs/mixed --json
 grep -q '"loss_web_jsonl":' out && grep -q '"loss_code_jsonl":' out || die "no losses of sources: $(cat out)"
 run 1 train run.name=both "${mixed[@]}" data.documents=packed run.epochs=1 run.steps=0

@@ -1,6 +1,5 @@
-// Training with dropout, of activations and of attention's probabilities: the same bits at every
-// layout, schedule, number of threads and resume, in both precisions, also with units that are
-// frozen.
+// Training with dropout of activations and of attention's probabilities: the same bits at every
+// layout, schedule, number of threads and resume, in both precisions, also with frozen units.
 #include <gtest/gtest.h>
 
 #include "tests/integration/training.h"
@@ -87,7 +86,7 @@ TEST(DropoutTraining, ResumesAtAnotherLayoutToTheSameBits) {
             dropping_reference());
 }
 
-/// After steps that dropped, and at another step: evaluation knows of neither.
+/// After steps with dropout, and at another step: evaluation depends on neither.
 TEST(DropoutTraining, EvaluationDropsNothing) {
   const auto held_out = [](double share) {
     double loss = 0;
@@ -95,7 +94,7 @@ TEST(DropoutTraining, EvaluationDropsNothing) {
     with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
       loss = summed_loss(trainer, 0, trainer.job().microbatches, source);
       trainer.step(1, source);
-      trainer.initialize();  // the weights of before
+      trainer.initialize();  // the initial weights
       EXPECT_EQ(summed_loss(trainer, 0, trainer.job().microbatches, source), loss);
     });
     return loss;

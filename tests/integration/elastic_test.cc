@@ -1,5 +1,5 @@
-// Changes of the assignment in the middle of a training: any layout to any layout, with spare
-// ranks, and every bit stays as it would have been.
+// Changes of the assignment during training, from any layout to any layout and with spare ranks,
+// change no bit.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -29,13 +29,13 @@ Request grid(int pp, int dp, const std::string& schedule) {
   return {.world = kWorld, .spare = kWorld - pp * dp, .pp = pp, .dp = dp, .schedule = schedule};
 }
 
-/// Steps [1, last] on four threads, with changes.
+/// Trains steps [1, last] on four threads, with changes.
 Outcome train_moving(const RunConfig& config, std::int64_t last,
                      const std::vector<LayoutChange>& changes) {
   return train_threads(kWorld, config, {0, last, "", ""}, cpu_backend, {.changes = changes});
 }
 
-/// 3 = 2 + 1, on ranks of which the second is spare.
+/// 3 = 2 + 1, where the second rank is spare.
 Request two_and_one_spare() {
   return {.world = kWorld,
           .spare = 1,
@@ -68,14 +68,14 @@ TEST(ElasticTraining, FreezingAtAStepGivesTheSameBitsAtEveryLayout) {
   }
 }
 
-/// Any scheme, as if the ranks were on one or two hosts.
+/// Returns any scheme, with the ranks on one or two hosts.
 ExchangeChoice random_exchange(std::mt19937& random) {
   ExchangeChoice choice{std::string(exchange_schemes()[random() % exchange_schemes().size()].name)};
   for (int rank = 0; rank < kWorld; ++rank) choice.hosts.push_back(static_cast<int>(random() % 2));
   return choice;
 }
 
-/// Any schedule that fits, on any number of the ranks; now and then pipelines of unlike depth.
+/// Returns any valid schedule on any number of ranks, sometimes with pipelines of unequal depth.
 Request random_request(const Job& job, std::mt19937& random, int frozen_units = 0) {
   for (;;) {
     if (random() % 12 == 0 && job.units() == 8) {
@@ -100,14 +100,14 @@ Request random_request(const Job& job, std::mt19937& random, int frozen_units = 
       request.pp = grid.pp, request.dp = grid.dp;
       assign(job, request);
       return request;
-    } catch (const Error&) {  // the schedule has no form for it
+    } catch (const Error&) {  // the schedule does not support it
     }
   }
 }
 
 constexpr int kChainSteps = 6, kChainFreezesAt = 3, kChainFrozen = 3;
 
-/// A change before each step; in every other chain a layer freezes on the way.
+/// Returns a change before each step; in every other chain, layers freeze.
 std::vector<LayoutChange> random_chain(const Job& job, int chain) {
   std::mt19937 random(static_cast<unsigned>(chain));
   std::vector<LayoutChange> changes;
@@ -146,7 +146,7 @@ TEST(ElasticTraining, RandomChainsOfChangesLeaveEveryBit) {
   EXPECT_EQ(seen, wanted);
 }
 
-/// The same change, to steps that do the work of `batches` steps at once.
+/// Returns the same change, to steps that do the work of `batches` steps at once.
 LayoutChange grown(int step, int batches, Request request) {
   request.batches = batches;
   request.layout = with_batches(std::move(request.layout), batches);
@@ -172,7 +172,7 @@ TEST(ElasticTraining, StepsThatDoSeveralAtOnceHaveTheSameBitsAtEveryLayout) {
   EXPECT_NE(train_moving(with_grid(config, 4, 1, "1f1b"), 12, {}), alone);
 }
 
-/// Batches of `batches` batches of `samples` samples of another source.
+/// Each batch joins `batches` batches of `samples` samples from another source.
 class JoinedSource final : public BatchSource {
  public:
   JoinedSource(BatchSource& source, std::int64_t samples, std::int64_t batches)
@@ -206,7 +206,7 @@ TEST(ElasticTraining, AStepThatDoesTwoIsAStepWithABatchTwiceAsLarge) {
   const Outcome grew = train_moving(config, 8, {grown(1, 2, grid(2, 2, "1f1b"))});
   RunConfig large = config;
   large.batch = {48, 24};
-  large.numerics.leaves = 24;  // as many per microbatch: the same order of sums
+  large.numerics.leaves = 24;  // equally many per microbatch: the same order of sums
   Outcome wanted;
   with_rank_alone(large, [&](Trainer& trainer, BatchSource& source) {
     JoinedSource joined(source, 24, 2);
@@ -237,7 +237,7 @@ TEST(ElasticTraining, ACheckpointBetweenStepsThatDoSeveralGoesOnAtAnyLayout) {
          std::filesystem::directory_iterator(directory.path() + "/step-00000006"))
       bytes += file.file_size();
     EXPECT_GT(checkpoint_bytes(trainer), bytes);
-    EXPECT_LT(checkpoint_bytes(trainer), 4 * bytes);  // small tensors, in pages of their own
+    EXPECT_LT(checkpoint_bytes(trainer), 4 * bytes);  // small tensors, in separate pages
   };
   EXPECT_EQ(train(1, 1, {6, 12, directory.path(), ""}, alone), whole);
 }
@@ -246,7 +246,7 @@ TEST(ElasticTraining, ACheckpointBesideStepsIsOfItsStepWhateverFollows) {
   const RunConfig config = small_config();
   const nlohmann::json identity = numerics_identity(config, "synthetic");
   const Outcome whole = train_threads(1, config, {0, 6, "", ""});
-  // Before step 1, and while the checkpoint of step 2 is written: the ranks that work are the same.
+  // Layouts before step 1 and while step 2's checkpoint is written, with the same working ranks.
   const std::pair<Request, Request> cases[] = {
       {grid(2, 2, "1f1b"), grid(4, 1, "1f1b")},
       {grid(1, 4, "1f1b"), grid(2, 2, "zb-h1")},
@@ -282,7 +282,7 @@ TEST(ElasticTraining, ACheckpointBesideStepsIsOfItsStepWhateverFollows) {
   }
 }
 
-/// The drift of each layer from step 3 to step 6, where the layout changes before step 5.
+/// Returns the drift of each layer from step 3 to step 6; the layout changes before step 5.
 std::vector<double> drift_over(const RunConfig& config, const Request& next) {
   std::vector<std::vector<double>> drifts(kWorld);
   with_threads(kWorld, config, [&](Trainer& trainer, BatchSource& source) {
@@ -310,7 +310,7 @@ TEST(ElasticTraining, DriftFromASnapshotIsTheSameAtEveryLayout) {
   EXPECT_EQ(drift_over(with_grid(config, 2, 2, "gpipe"), two_and_one_spare()), one);
 }
 
-/// Bytes that the process has allocated and not given back.
+/// Returns the bytes that the process has allocated and not freed.
 std::size_t heap_bytes() {
   const struct mallinfo2 info = mallinfo2();
   return info.uordblks + info.hblkhd;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A small disk of one machine, for tests of storage that is full or does not answer: ext4 in a file. Needs root.
-# $DISK is where it is mounted.
+# A small disk for tests of storage that is full or does not respond: ext4 in a file. Needs root.
+# $DISK is its mount point.
 set -euo pipefail
 usage="DISK=FOLDER emulated_disk.sh up MEGABYTES | down | full | free (it again) | slow (answers nothing) | fast"
 fail() { echo "emulated_disk.sh: $*" >&2; exit 2; }
@@ -17,8 +17,8 @@ case ${1:-} in
     fsfreeze -u "$DISK" 2>/dev/null || true
     umount "$DISK"
     rm -rf "$image" "$DISK" ;;
-  # All that is left, to the last block.
-  full) dd if=/dev/zero of="$filler" bs=64k 2>/dev/null || [ -e "$filler" ] || fail "$DISK takes no file" ;;
+  # Fills all free space, to the last block.
+  full) dd if=/dev/zero of="$filler" bs=64k 2>/dev/null || [ -e "$filler" ] || fail "cannot create a file in $DISK" ;;
   free) rm -f "$filler" ;;
   slow) fsfreeze -f "$DISK" ;;
   fast) fsfreeze -u "$DISK" ;;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Hosts of one machine: network namespaces with names, links and /dev/shm of their own, for tests with several hosts.
-# Needs root and iproute2. Processes, files, memory and cores are those of the machine. $HOSTS_NAME keeps sets apart.
+# Emulates hosts on one machine: network namespaces with their own names, links and /dev/shm. Needs root and
+# iproute2. Processes, files, memory and cores are the machine's. $HOSTS_NAME separates sets of hosts.
 set -euo pipefail
 set=${HOSTS_NAME:-hosts$$} net=10.79.0 tries=100
 root=/tmp/$set verb=${1:-} host=${2:-}
@@ -17,7 +17,7 @@ kill_all() { # host
     kill -9 $(ip netns pids "$set-$1") 2>/dev/null || true
     sleep 0.02
   done
-  fail "processes of $1 do not end"
+  fail "processes of $1 do not exit"
 }
 down() {
   for host in $(each); do
@@ -57,18 +57,18 @@ enter() { # host, command: this process becomes the command
 [ $# -gt 0 ] || fail "$usage"
 [ "$(id -u)" = 0 ] || fail "network namespaces need root"
 command -v ip >/dev/null || fail "iproute2 is missing"
-[ "$verb" = up ] || [ "$verb" = down ] || [ -d "$root/$host" ] || fail "there is no host '$host': $(each | xargs)"
+[ "$verb" = up ] || [ "$verb" = down ] || [ -d "$root/$host" ] || fail "unknown host '$host': $(each | xargs)"
 case $verb in
   up) up "$host" ;;
   down) down ;;
   on) enter "$host" "${@:3}" ;;
-  # A remote shell starts with an environment of its own.
+  # A remote shell starts with its own environment.
   agent) export -n $(compgen -e | grep -vxE 'PATH|HOME|USER|LANG|HOSTS_NAME') && enter "$host" bash -c "${*:3}" ;;
   cut) ip -n "$set-switch" link set "$host" down ;;
   mend)
     ip -n "$set-switch" link set "$host" up
     for host in $(each); do ip -n "$set-$host" neighbour flush dev eth0; done ;;
-  # The cable first: then nobody hears of it, as when the power is gone.
+  # Cuts the link first, so that no peer is notified, as in a power failure.
   power-off) ip -n "$set-switch" link set "$host" down && kill_all "$host" ;;
 
   slow)

@@ -1,7 +1,7 @@
-// For LD_PRELOAD: system calls that fail, kill the process, or are slow, at a chosen call on chosen
-// paths. FAILING_CALL="NAME FIRST LAST WHAT PART": calls number FIRST to LAST of NAME (fsync,
-// rename, mkdir, unlinkat, write, fallocate, pwrite, pread) on paths that hold PART; WHAT is an
-// errno, 0 for SIGKILL, or -SECONDS that the call takes longer.
+// For LD_PRELOAD: makes chosen system calls fail, kill the process, or take longer.
+// FAILING_CALL="NAME FIRST LAST WHAT PART": calls FIRST to LAST of NAME (fsync, rename, mkdir,
+// unlinkat, write, fallocate, pwrite, pread) on paths containing PART; WHAT is an errno, 0 for
+// SIGKILL, or -SECONDS of delay.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -25,7 +25,7 @@ struct Plan {
   }
 };
 
-/// Whether this call is to fail; errno is set then.
+/// Returns whether this call must fail, and sets errno.
 bool fails(const char* name, const char* path) {
   static const Plan plan;
   static std::atomic<int> calls = 0;
@@ -66,7 +66,7 @@ ssize_t write(int descriptor, const void* data, std::size_t bytes) {
   return fails("write", descriptor) ? -1 : real(descriptor, data, bytes);
 }
 
-// By the names that files of more than 2 GiB have.
+// Uses the names for files of more than 2 GiB.
 static_assert(sizeof(off_t) == 8);
 int fallocate(int descriptor, int mode, off_t offset, off_t bytes) {
   static const auto real = next<int (*)(int, int, off_t, off_t)>("fallocate64");
@@ -95,7 +95,7 @@ int mkdir(const char* path, mode_t mode) noexcept {
 
 int unlinkat(int directory, const char* name, int flags) noexcept {
   static const auto real = next<int (*)(int, const char*, int)>("unlinkat");
-  // For a name below an open directory, that directory's path counts.
+  // For a name relative to an open directory, that directory's path counts.
   const bool failed = *name == '/' || directory == AT_FDCWD ? fails("unlinkat", name)
                                                             : fails("unlinkat", directory);
   return failed ? -1 : real(directory, name, flags);

@@ -1,6 +1,6 @@
-# A Slurm of files, for tests of array jobs: sourced. `fake_slurm DIR` puts stubs of sbatch, squeue
-# and scontrol first on PATH; sbatch queues alone, and `serve` runs the queued tasks one after
-# another, again where a task requeued itself.
+# A Slurm made of files, for tests of array jobs, which source it. `fake_slurm DIR` puts stubs of
+# sbatch, squeue and scontrol first on PATH; sbatch only queues, and `serve` runs the queued tasks
+# one after another, again if a task requeued itself.
 fake_slurm() {
   fake=$1
   export FAKE_SLURM="$fake"
@@ -43,14 +43,14 @@ END
   PATH=$fake/bin:$PATH
 }
 
-# task_state JOB TASK STATE: in the queue; STATE empty: it is gone.
+# task_state JOB TASK STATE: sets the state in the queue; an empty STATE removes the task.
 task_state() {
   awk -v job="$1" -v task="$2" -v state="$3" '$1 != job || $2 != task { print; next }
     state { print job, task, state, "n1" }' "$fake/queue" > "$fake/queue.new"
   mv "$fake/queue.new" "$fake/queue"
 }
 
-# serve: until the queue is empty. Exit codes of tasks go to $fake/codes, as JOB_TASK CODE.
+# serve: runs until the queue is empty. Exit codes of tasks are written to $fake/codes, as JOB_TASK CODE.
 serve() {
   while read -r job task state; do
     output=$(sed -n 's/^#SBATCH --output="\(.*\)"$/\1/p' "$fake/$job.script" |

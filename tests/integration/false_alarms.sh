@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How often a rank is named that neither hangs nor is slow: steps alone, then beside two busy loops.
+# Counts reports of ranks that neither hang nor are slow: in steps alone, then next to two busy loops.
 # usage: false_alarms.sh STEPS BUSY_STEPS PROGRAM MPIRUN OPTIONS...
 steps=$1 busy_steps=$2; shift 2
 . "$(dirname -- "$0")/common.sh" "$@"
@@ -22,4 +22,4 @@ tiny busy-dp $((busy_steps / 2)) parallel.dp=2
 total=0
 for name in alone-pp alone-dp busy-pp busy-dp; do total=$((total + $(alarms $name))); done
 [ $total = 0 ] || die "$total false alarms"
-echo "no false alarm in $steps steps and $busy_steps beside busy loops: passed"
+echo "no false alarm in $steps steps and $busy_steps next to busy loops: passed"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Every family and task trains to the same bits at every layout that fits 1, 2, 3 and 4 ranks, with
-# frozen units, dropout and activations computed again: families_test.sh PROGRAM MPIRUN OPTIONS...
+# Every family and task trains to the same bits at every layout of 1, 2, 3 and 4 ranks, with frozen
+# units, dropout and recomputed activations: families_test.sh PROGRAM MPIRUN OPTIONS...
 . "$(dirname -- "$0")/common.sh" "$@"
 
 sizes=(model.layers=3 model.width=32 model.heads=4 model.context=16 batch.global=24
-  batch.microbatches=12 run.threads=1 model.vocab=50) # without data no tokenizer has a say
+  batch.microbatches=12 run.threads=1 model.vocab=50) # without data, no tokenizer decides
 
 same() { # ranks, keys of the model
   local ranks=$1

@@ -1,5 +1,5 @@
-// Tensors in memory that host code cannot touch, as on a GPU: training, checkpoints and hashes are
-// the bits of host memory, at any layout. Whoever reads a tensor without a copy ends the process.
+// Tensors in memory that host code cannot access, as on a GPU: training, checkpoints and hashes
+// have the bits of host memory, at any layout. Reading a tensor without a copy ends the process.
 #include <gtest/gtest.h>
 
 #include "core/backend_around.h"
@@ -66,7 +66,7 @@ class WaitedBackend final : public BackendAround {
   WaitedMemory memory_;
 };
 
-/// Times that the host waits for a device, and the bits, of a step of so many microbatches.
+/// Returns how often the host waits for a device in a step of `microbatches`, and the bits.
 std::pair<int, double> waits_of_a_step(int microbatches) {
   RunConfig config = small_config();
   config.batch.microbatches = microbatches;

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# `verify --run` finds each fault of plant.py, in a program that is built with all of them and has one at a time:
+# `verify --run` finds each fault of plant.py, in a program built with all of them, one active at a time:
 # faults_test.sh PROGRAM PLANT MPIRUN OPTIONS...
 plant=$(realpath -- "$2")
 . "$(dirname -- "$0")/common.sh" "$1" "${@:3}"
 
-# Layers freeze, train again when the learning rate rises, and freeze again; the layout goes from two stages to two
-# replicas, back, and there again; the cache is read in the second epoch and after.
+# Layers freeze, train again when the learning rate rises, and freeze again; the layout changes from
+# two stages to two replicas, back, and again; the cache is read from the second epoch on.
 python3 -c '
 import random
 random.seed(1)
@@ -16,7 +16,7 @@ verify=(verify --run model.layers=3 model.width=16 model.heads=2 model.context=1
   cache.memory=4MiB cache.use=always elastic.policy=pipetransformer parallel.pp=2)
 
 run 2 "${verify[@]}"
-grep -q '^7 changes of layers frozen, 3 changes of the layout, [1-9][0-9]* samples read' out || die "was not tried: $(cat out)"
+grep -q '^7 changes of layers frozen, 3 changes of the layout, [1-9][0-9]* samples read' out || die "was not tested: $(cat out)"
 found=0
 for fault in $("$plant"); do
   code=0

@@ -1,13 +1,13 @@
 #!/bin/sh
-# The figures that a run leaves: result.json, metrics.jsonl, held-out loss, traces; what `eval`,
-# `generate` and `report` make of them. Every figure is held against what it is computed from.
+# Tests the results of a run: result.json, metrics.jsonl, held-out loss, traces; and the output of `eval`,
+# `generate` and `report` for it. Every value is compared with what it is computed from.
 # usage: figures_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
 set -u
 binary=$(realpath -- "$1") tests=$(dirname -- "$(realpath -- "$0")"); shift
 mpirun=$*
 . "$tests/training_checks.sh"
 
-# refused CODE TEXT ARGUMENTS...: one message with TEXT, no NaN by a library's name for it.
+# refused CODE TEXT ARGUMENTS...: expects one message with TEXT, without a C library's -nan.
 refused() {
   code=$1 text=$2; shift 2
   exits "$code" "$*" "$binary" "$@"
@@ -15,8 +15,8 @@ refused() {
   grep -aqF -e '-nan' out err && fail "$*: says -nan"
 }
 
-# holds WHAT EXPRESSION: a Python expression over r (runs/a/result.json, or that of $run) and
-# m (the lines of its metrics.jsonl) is true.
+# holds WHAT EXPRESSION: checks a Python expression over r (runs/a/result.json, or that of $run) and
+# m (the lines of its metrics.jsonl).
 holds() {
   python3 - "${run:-a}" "$2" << 'END' || fail "$1"
 import json, math, re, statistics, sys
@@ -56,9 +56,9 @@ keep = 9
 warmup = 2
 END
 
-# The rate is that of the whole run, steps are those of this launch; nothing is generated unasked.
+# The rate is of the whole run, the steps are of this launch; nothing is generated unless requested.
 expect 0 2 a --set parallel.pp=2
-[ "$(wc -l < out)" = 4 ] || fail 'train says more than its result'
+[ "$(wc -l < out)" = 4 ] || fail 'train prints more than its result'
 holds 'rate' 'near(r["tokens_per_s"], 8 * 576 / sum(l["step_ms"] / 1e3 for l in m))'
 holds 'median' 'near(r["median_step_ms"], statistics.median(l["step_ms"] for l in m))'
 holds 'steps' 'r["steps"] == 8 and r["launch_steps"] == 8'
@@ -85,14 +85,14 @@ expect 0 1 a --set run.steps=10
 holds 'steps of a second launch' 'r["steps"] == 10 and r["launch_steps"] == 2'
 holds 'rate of a second launch' 'near(r["tokens_per_s"], 2 * 576 / sum(l["step_ms"] / 1e3 for l in m[8:]))'
 
-# Held-out loss: every target of the part once, whatever the batch; a part where it is asked for.
+# Held-out loss: every target of the split once, for any batch size; part of it if requested.
 holds 'all held-out tokens' "r['validation_tokens'] == r['validation_of_tokens'] == $held_out - 1"
 expect 0 1 small --set batch.global=6 --set batch.microbatches=2 --set model.context=17 \
   --set eval.batches=1 --set eval.every=3
 run=small holds 'held-out tokens at another batch' \
   "(r['validation_tokens'], r['validation_of_tokens']) == (4096, $held_out - 1)"
-grep -q 'over 4,096 of 5,[0-9]* targets' out || fail 'train does not say how much it evaluated'
-grep -q 'an evaluation over 4,096 of .* takes' err || fail 'the price of evaluations is not told'
+grep -q 'over 4,096 of 5,[0-9]* targets' out || fail 'train does not report how much it evaluated'
+grep -q 'an evaluation over 4,096 of .* takes' err || fail 'the cost of evaluations is not reported'
 expect 0 1 periodic --set eval.periodic_batches=1 --set eval.every=4
 run=periodic holds 'periodic evaluations' \
   "[(l['step'], l['tokens'], l['final']) for l in e if l['event'] == 'validation'] ==
@@ -104,10 +104,10 @@ whole=$(loss)
 run=a holds 'eval and train' "near(r['validation_loss'], $whole)"
 grep -qF 'the run'"'"'s own layout' err && fail 'the layout of a run that names none is replaced'
 exits 0 'eval --step' "$binary" eval runs/a --step 4 --json
-[ "$(loss)" != "$whole" ] && grep -q '"step":4,' out || fail 'eval --step 4 is not of step 4'
+[ "$(loss)" != "$whole" ] && grep -q '"step":4,' out || fail 'eval --step 4 does not use step 4'
 refused 2 'with one of: 4, 8, 10' eval runs/a --step 5
 exits 0 'eval of pp=2 alone' "$binary" eval runs/a --set parallel.pp=2 --json
-grep -qF '(pp=2) does not fit 1 rank: pp1xdp1 is used' err || fail 'eval does not say which layout it uses'
+grep -qF '(pp=2) does not fit 1 rank: pp1xdp1 is used' err || fail 'eval does not report which layout it uses'
 refused 2 'data.validation was 0.1, now it is 0.5' eval runs/a --set data.validation=0.5
 refused 2 'the run has no test data' eval runs/a --split test
 cp text before
@@ -117,16 +117,16 @@ refused 2 '--text has no effect with --split test' eval runs/a --text before --s
 exits 0 'eval --text' "$binary" eval runs/a --text text --json
 [ "$(loss)" != "$whole" ] || fail 'eval --text did not read it'
 exits 0 'eval --text of the old one' "$binary" eval runs/a --text before --json
-[ "$(loss)" = "$whole" ] || fail 'the same bytes have another loss'
+[ "$(loss)" = "$whole" ] || fail 'the same bytes have a different loss'
 exits 0 'eval --files' "$binary" eval runs/a --files before --json
 [ "$(loss)" != "$whole" ] && grep -q '"split":"test".*"tokens":'$(($(wc -c < before) - 1))',' out ||
-  fail 'eval --files is not of all of the file'
+  fail 'eval --files does not read the whole file'
 rm text
 exits 0 'generate without the text' "$binary" generate runs/a --set generate.temperature=0
-[ "$(wc -c < out)" -gt 200 ] || fail 'generate makes no 200 tokens'
+[ "$(wc -c < out)" -gt 200 ] || fail 'generate does not make 200 tokens'
 mv before text
 
-# A window of steps wherever it is wanted.
+# Records windows of steps wherever requested.
 expect 0 2 traced --set log.trace=2 --set 'log.trace_at=[2, 7]' --set generate.tokens=7
 (cd runs/traced && ls trace*) | tr '\n' ' ' > got
 [ "$(cat got)" = 'trace-00000002.json trace-00000007.json trace.json ' ] || fail "traces: $(cat got)"
@@ -134,22 +134,22 @@ cmp -s runs/traced/trace.json runs/traced/trace-00000007.json || fail 'trace.jso
 run=traced holds 'recorded steps' 'r["recorded"]["first_step"] == 7 and r["recorded"]["steps"] == 2'
 for step in 2 7; do
   exits 0 "report --step $step" "$binary" report runs/traced --step $step --json
-  grep -q "\"recorded_steps\":\[$step,$((step + 1))\]" out || fail "report --step $step is of another one"
+  grep -q "\"recorded_steps\":\[$step,$((step + 1))\]" out || fail "report --step $step reports another step"
 done
 refused 2 'no trace starts at step 3' report runs/traced --step 3
 expect 0 1 every --set log.trace=1 --set log.trace_every=3
 [ "$(ls runs/every/trace-*)" = "$(printf 'runs/every/trace-%08d.json\n' 3 6)" ] || fail 'log.trace_every'
 
-# MFU where a peak rate is given, and only there.
+# MFU is reported only if a peak rate is given.
 holds 'no MFU' 'not any("mfu" in x for x in m + [r])'
 expect 0 1 mfu --set run.peak_tflops=0.5
 run=mfu holds 'MFU' 'near(r["mfu"], 72 * 24 * 24 * 2 * 32**2 * (1 + 24 / (6 * 32) + 256 / (12 * 2 * 32))
   / (r["steps_s"] / 8 * 0.5e12)) and all(l["mfu"] > 0 for l in m) and r["peak_tflops_per_rank"] == 0.5'
 
-# Weights that no loss can be computed with: said in plain words, and no success.
+# Weights that give no finite loss are reported in plain words, without success.
 expect 1 1 diverged --set run.steps=1 --set optimizer.lr=1e19 --set lr.warmup=0
 one_message 'the held-out loss is NaN' 'a diverged run'
-grep -aqF -e 'nan' out err && fail 'a diverged run says nan'
+grep -aqF -e 'nan' out err && fail 'a diverged run prints nan'
 run=diverged holds 'NaN in result.json' 'r["validation_loss"] is None'
 refused 1 'the held-out loss is NaN' eval runs/diverged
 refused 1 'the loss of step 2 is NaN' train runs/diverged --set run.steps=2

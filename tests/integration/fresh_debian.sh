@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# From an empty Debian with Python to generated text and a served page, in three commands, timed, with sizes.
-# usage: fresh_debian.sh WHEEL [SUITE...]     (bookworm and trixie if none is named)
-# Needs root and debootstrap, and a mirror of Debian and of PyPI; 77 where one is missing. FRESH_DEBIAN: the folder that
-# keeps the systems for another time, with at most 300 MB each.
+# From an empty Debian with Python to generated text and a served page, in three commands, with times and sizes.
+# usage: fresh_debian.sh WHEEL [SUITE...]     (default: bookworm and trixie)
+# Needs root and debootstrap, and a mirror of Debian and of PyPI; exits with 77 if one is missing. FRESH_DEBIAN: a folder
+# to keep the systems for later runs, with at most 300 MB each.
 set -euo pipefail
 [ $# -gt 0 ] || { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }
 wheel=$(realpath -- "$1") && shift
@@ -14,7 +14,7 @@ most_seconds=60 most_mb=40
 systems=${FRESH_DEBIAN:-$(mktemp -d)}
 [ -n "${FRESH_DEBIAN:-}" ] || trap 'rm -rf "$systems"' EXIT
 
-# in_system ROOT SCRIPT: with /proc, /sys and shared memory of its own, no variable of ours and the network.
+# in_system ROOT SCRIPT: runs with separate /proc, /sys and shared memory, none of our variables, and the network.
 in_system() {
   env -i PATH=/usr/sbin:/usr/bin HOME=/root PIP_CACHE_DIR=/nowhere ${PIP_CERT:+PIP_CERT=$PIP_CERT} \
     unshare --mount --pid --fork bash -c 'mount -t proc proc "$1/proc"; mount --rbind /sys "$1/sys"; mount --rbind /dev "$1/dev"

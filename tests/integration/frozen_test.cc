@@ -1,5 +1,5 @@
-// Training with a frozen prefix of units: the same bits at every schedule and layout, the gradients
-// of an unfrozen model above the frontier, nothing kept below it.
+// Training with a frozen prefix of units: the same bits at every schedule and layout, above the
+// frontier the gradients of an unfrozen model, and nothing stored below it.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -82,7 +82,7 @@ TEST(FrozenTraining, LearnsAndDependsOnTheFrontier) {
 
 using Bits = std::vector<std::vector<float>>;
 
-/// Weights and first optimizer state of each bucket, and the norm, after some steps on one rank.
+/// Weights and first optimizer state of each bucket, and the norm, after several steps on one rank.
 struct State {
   Bits weights, moments;
   double grad_norm = 0, loss = 0;
@@ -113,8 +113,8 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-/// Without clipping the first step of a tensor that trains is that of the whole model, and the norm
-/// is that of the gradients that are left: AdamW's first moment is (1 - beta) times the gradient.
+/// Without clipping, the first step of a trained tensor is that of the whole model, and the norm is
+/// that of the remaining gradients: AdamW's first moment is (1 - beta) times the gradient.
 TEST(FrozenTensors, StayAsTheyAreAndTheOthersTrainAsEver) {
   RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
   config.optimizer.clip = 0;
@@ -153,15 +153,15 @@ TEST(FrozenTensors, NeedNamesThatThereAre) {
   EXPECT_ERROR(make("*"), "no tensors left to train");
 }
 
-/// In step 1 a frozen model is the whole one without some of its gradients, of which the table that
-/// embedding and head share may keep the head's part: these alone are missing from the update and,
-/// clipping apart, from the norm. A moment of AdamW is (1 - beta) times the gradient then.
+/// In step 1, a frozen model is the whole one without some of its gradients; the table shared by
+/// embedding and head may keep the head's part. Only these are missing from the update and, without
+/// clipping, from the norm. AdamW's moment is (1 - beta) times the gradient then.
 TEST(FrozenTraining, FirstStepIsThatOfTheWholeModelWithoutTheFrozenGradients) {
   RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
   config.optimizer.clip = 0;
   const State start = train_alone(config, 0), whole = train_alone(config, 1);
   const auto all = planned(config, 1).buckets;
-  std::vector<float> of_head;  // the moment of a table that trains in the head alone
+  std::vector<float> of_head;  // the moment of a table trained only in the head
   for (int one = 2; one < 2 * kUnits; ++one) {
     const int units = one / 2;
     const std::string tied = one % 2 == 0 ? "freezes" : "trains";
@@ -254,7 +254,7 @@ TEST(FrozenTraining, ResumesAtAnotherLayoutButNotAtAnotherFrontier) {
 
 TEST(FrozenTraining, PacksAFrozenWeightOnceForARun) {
   const TemporaryDirectory directory;
-  // Attention and MLP have two to pack, the head the token table, which the embedding shares.
+  // Attention and MLP have two to pack, the head has the token table, shared with the embedding.
   for (const auto& [units, each_step] : {std::pair{0, 13}, {1, 13}, {2, 11}, {5, 5}, {7, 1}}) {
     SCOPED_TRACE(fmt::format("{} frozen", units));
     const RunConfig config = frozen(with_grid(small_config(), 1, 1, "1f1b"), units);
@@ -284,7 +284,7 @@ TEST(FrozenTraining, PacksAFrozenWeightOnceForARun) {
   }
 }
 
-/// Of element 0 of the first matrix of unit 1: the weight and Adam's moments.
+/// Returns the weight and Adam's moments of element 0 of the first matrix of unit 1.
 std::array<double, 3> values_of(const Trainer& trainer) {
   const std::size_t b = 2;
   const Bucket& bucket = trainer.assignment().buckets[b];
@@ -295,8 +295,8 @@ std::array<double, 3> values_of(const Trainer& trainer) {
           trainer.state().part(b, 1).f32()[at]};
 }
 
-/// As torch.optim.AdamW does, whose tensors count their own steps: in step 7 of a run in which the
-/// unit is frozen during steps 4 to 6; resumed before it, or not.
+/// As in torch.optim.AdamW, whose tensors count their own steps: checks step 7 of a run in which
+/// the unit is frozen during steps 4 to 6, with or without a resume before it.
 TEST(FrozenTraining, AThawedTensorCountsItsOwnSteps) {
   RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
   config.freeze.unfreeze = "loss";  // keeps the optimizer's state

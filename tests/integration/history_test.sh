@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a run directory keeps of its launches, and what a later launch may not do to it.
+# What a run directory stores about its launches, and what later launches may not change.
 # usage: history_test.sh CONCERTINA
 set -u
 binary=$(realpath -- "$1")
@@ -16,54 +16,54 @@ refused() {
 lines() { wc -l < "$1"; }
 rate() { sed -n "s/^{\"step\":$2,.*\"lr\":\([^,]*\),.*/\1/p" "runs/$1/metrics.jsonl"; }
 
-# A dry run says what would be done, and leaves nothing: neither where nothing is yet nor in a run.
+# A dry run prints what would be done and writes nothing, neither for a new run nor in an existing one.
 listing() { find . -type f ! -name out ! -name err ! -name message ! -name listed -printf '%p %s %T@ %i\n' | sort; }
 listing > listed
 train dry --dry-run
 grep -q '^dry run: nothing is trained or written' out || fail 'a dry run does not say so'
-grep -q '^run  *runs/dry (new)' out || fail 'a dry run does not say where it would write'
+grep -q '^run  *runs/dry (new)' out || fail 'a dry run does not show where it would write'
 grep -q '^layout  *pp1xdp1 on 1 rank, 1f1b, 4 microbatches in 4 leaves' out || fail 'layout'
-grep -q '^steps  *1 to 6, from new weights' out || fail 'a dry run does not say its steps'
+grep -q '^steps  *1 to 6, from new weights' out || fail 'a dry run does not show its steps'
 grep -q '^tokens  *128 per step, 768 in 6 steps; the data has ' out || fail 'tokens'
 grep -q '^learning rate cosine of 0.001, warm-up of 2 steps, ends at step 6' out || fail 'lr'
 grep -q '^memory  *[0-9.]* MiB on the largest rank, ' out || fail 'memory'
 grep -q '^step  *[0-9.]* ms predicted (matrix products only)' out || fail 'predicted step'
-[ ! -e runs ] || fail 'a dry run made a directory'
-listing | cmp -s listed - || fail 'a dry run left a file'
+[ ! -e runs ] || fail 'a dry run created a directory'
+listing | cmp -s listed - || fail 'a dry run created a file'
 refused 'cannot write here' dry --set run.dir=text --dry-run
 train dry --set run.steps=4
 listing > listed
 train dry --dry-run
 grep -q '^run  *runs/dry (exists)' out || fail 'a dry run does not see the run'
 grep -q '^steps  *5 to 6, resuming after the checkpoint of step 4 in runs/dry/checkpoints' out ||
-  fail 'a dry run does not say what would be resumed'
-grep -q '^learning rate .* ends at step 4' out || fail 'the horizon is that of the run'
+  fail 'a dry run does not show what would be resumed'
+grep -q '^learning rate .* ends at step 4' out || fail 'the learning rate must end at the planned step'
 grep -q '^step  *[0-9.]* ms predicted (from the costs.json of this run)' out || fail 'costs.json'
-grep -qF 'run.steps = 6 (was 4)' out || fail 'a dry run does not say what changed'
+grep -qF 'run.steps = 6 (was 4)' out || fail 'a dry run does not show what changed'
 refused 'model.width was 32, now it is 64' dry --set model.width=64 --dry-run
 refused '--from-scratch is given, but there are checkpoints' dry --from-scratch --dry-run
 listing | cmp -s listed - || fail "a dry run changed a run: $(listing | diff listed -)"
 
-# Steps that were trained are never begun again without a word.
+# Trained steps are never restarted silently.
 train ck --set checkpoint.dir=elsewhere --set checkpoint.every=2
 cp runs/ck/metrics.jsonl kept
 refused "config.toml has checkpoint.dir = $PWD/elsewhere" ck --set run.steps=7
-grep -q -- '--from-scratch' message || fail 'the message does not name --from-scratch'
-cmp -s kept runs/ck/metrics.jsonl || fail 'a refused launch changed metrics.jsonl'
+grep -q -- '--from-scratch' message || fail 'the message does not suggest --from-scratch'
+cmp -s kept runs/ck/metrics.jsonl || fail 'a rejected launch changed metrics.jsonl'
 mv elsewhere away
 refused 'which has none' ck --set run.steps=7
 refused 'has trained 6 steps, but there is no checkpoint in' ck --set checkpoint.dir=elsewhere
-cmp -s kept runs/ck/metrics.jsonl || fail 'a refused launch changed metrics.jsonl'
+cmp -s kept runs/ck/metrics.jsonl || fail 'a rejected launch changed metrics.jsonl'
 train ck --set run.steps=3 --from-scratch
 [ "$(lines runs/ck/metrics.jsonl)" = 3 ] && cmp -s kept runs/ck/metrics.jsonl.1 ||
   fail 'the old metrics were not moved aside'
-[ -s runs/ck/events.jsonl.1 ] && [ -s runs/ck/result.json.1 ] || fail 'the old events are gone'
+[ -s runs/ck/events.jsonl.1 ] && [ -s runs/ck/result.json.1 ] || fail 'the old events are missing'
 rm -r runs/ck/checkpoints
 train ck --set run.steps=2 --from-scratch
 cmp -s kept runs/ck/metrics.jsonl.1 && [ "$(lines runs/ck/metrics.jsonl.2)" = 3 ] ||
-  fail 'the metrics that were moved aside first are gone'
+  fail 'the metrics that were moved aside first are missing'
 refused 'there are checkpoints up to step 2' ck --set run.steps=4 --from-scratch
-# Killed before its first checkpoint: the same.
+# The same after a kill before the first checkpoint.
 timeout -s KILL 60 "$binary" train @base.toml --set run.name=killed --set run.steps=100000 \
   > out 2> err &
 until [ "$(lines runs/killed/metrics.jsonl 2> /dev/null)" -gt 5 ] 2> /dev/null; do
@@ -76,17 +76,17 @@ wait
 refused 'stopped before its first one (checkpoint.every = 0)' killed
 grep -q '"end":null,"exit":null' runs/killed/launches.jsonl || fail 'a killed launch has an end'
 
-# One line a launch.
+# One line per launch.
 train plain --set parallel.schedule=1f1b
 cp runs/plain/config.toml before
 train plain --set parallel.schedule=gpipe
 cmp -s before runs/plain/config.toml || fail 'a launch that trained nothing changed config.toml'
 grep -qF 'nothing is left to train, so config.toml is unchanged; this launch has parallel.schedule = "gpipe" (was "1f1b")' \
-  err || fail 'what differs is not told'
+  err || fail 'the differences are not reported'
 train plain --set run.steps=8 --set parallel.schedule=gpipe
 grep -qF 'resuming with changed keys: run.steps = 8 (was 6), parallel.schedule = "gpipe" (was "1f1b")' err ||
-  fail 'other keys are not told'
-grep -q '^schedule = "gpipe"' runs/plain/config.toml || fail 'config.toml is not of the last launch'
+  fail 'changed keys are not reported'
+grep -q '^schedule = "gpipe"' runs/plain/config.toml || fail 'config.toml is not from the last launch'
 "$binary" schedule show gpipe --ranks 1 --microbatches 4 > own.csv
 train plain --set run.steps=9 --set parallel.schedule=own.csv
 hash=$(sha256sum own.csv | cut -c1-64)
@@ -104,25 +104,25 @@ assert [l['schedule'] for l in lines[:3]] == ['1f1b', 'gpipe', 'gpipe']
 assert lines[3]['schedule']['sha256'] == sys.argv[1]
 END
 
-# A run that grows keeps the learning rates that it had planned.
+# A run that is extended keeps its planned learning rates.
 train long --set run.steps=9
 train grows
 train grows --set run.steps=9
 grep -q 'the learning-rate schedule ends at step 6 (lr.steps), the run at step 9' err ||
-  fail 'the end of the learning rate is not told'
+  fail 'the end of the learning rate is not reported'
 for step in 7 8 9; do
-  [ "$(rate grows $step)" = "$(rate grows 6)" ] || fail "the learning rate of step $step has moved"
+  [ "$(rate grows $step)" = "$(rate grows 6)" ] || fail "the learning rate of step $step has changed"
 done
 [ "$(rate grows 6)" != "$(rate long 6)" ] || fail 'the two runs do not differ'
 grep -A5 '^.lr' runs/grows/config.toml | grep -q '^steps = 6$' || fail 'config.toml has no lr.steps'
 train grows --set run.steps=12 --set lr.steps=12
-grep -q 'lr.steps: trained with 6 so far, continuing with 12' err || fail 'another lr.steps is not told'
+grep -q 'lr.steps: trained with 6 so far, continuing with 12' err || fail 'a changed lr.steps is not reported'
 [ "$(rate grows 10)" != "$(rate grows 9)" ] || fail 'lr.steps has no effect'
 
-# Seeds of weights and of the order of data, each by itself.
+# Separate seeds of weights and of the order of data.
 train seed --set run.seed=3
 train both --set run.seed=3 --set model.seed=3 --set data.seed=3
-[ "$(hash_of both)" = "$(hash_of seed)" ] || fail 'the default seeds are not run.seed'
+[ "$(hash_of both)" = "$(hash_of seed)" ] || fail 'the seeds do not default to run.seed'
 train weights --set run.seed=3 --set model.seed=4
 train order --set run.seed=3 --set data.seed=4
 train other --set run.seed=4

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `concertina run` on several hosts: one that is gone, one that is cut off, a spare, fewer ranks, hosts that come back:
+# Tests `concertina run` on several hosts: one that is gone, one that is cut off, a spare, fewer ranks, hosts that return:
 # hosts_test.sh PROGRAM MPIRUN OPTIONS...
 here=$(realpath -- "$(dirname -- "$0")")
 . "$here/common.sh" "$@"
@@ -26,8 +26,8 @@ until_true() { # what, seconds, command
 reached() { [ "$(step || true)" -ge "$1" ] 2>/dev/null; }
 restarts() { [ "$(wc -l <runs/far/restarts.jsonl 2>/dev/null || echo 0)" -ge "$1" ]; }
 launched() { [ "$(wc -l <runs/far/launches.jsonl)" -ge "$1" ]; }
-# A fault, and the launch after it, which gets on.
-after_fault() { # its number, kind, hosts of the next launch, number of its ranks
+# Waits for a fault and the next launch, which must make progress.
+after_fault() { # number, kind, hosts and ranks of the next launch
   until_true "fault $1 is not noticed" 30 restarts "$1"
   until_true "no launch after fault $1" 30 launched $(($1 + 1))
   line far/restarts.jsonl | grep -q "\"fault\":\"$2\"" || die "not '$2': $(line far/restarts.jsonl)"
@@ -49,8 +49,8 @@ supervisor=$!
 until_true "no step 30" 60 reached 30
 "$hosts" power-off h2
 after_fault 1 unreachable "h1 h3" 4
-[ "$(repeated)" -le 20 ] || die "$(repeated) steps were lost with a host, whose partner had copies"
-# h3 alone is cut off, h2 is still gone: two ranks are left.
+[ "$(repeated)" -le 20 ] || die "$(repeated) steps were lost with a host, although its partner had copies"
+# h3 is cut off too, and h2 is still gone: two ranks are left.
 "$hosts" cut h3
 after_fault 2 unreachable "h1" 2
 "$hosts" mend h2
@@ -63,7 +63,7 @@ for place in /tmp/$HOSTS_NAME/h?; do
   [ -z "$(ls "$place" | grep concertina)" ] || die "snapshots are left: $(ls "$place")"
 done
 
-# A rank of another host is stopped before MPI has started, where no other one sees it.
+# A rank of another host is stopped before MPI has started, where no other rank notices.
 cat >starts <<'END'
 #!/bin/bash
 [ "$OMPI_COMM_WORLD_RANK" = 3 ] && mkdir stopped 2>/dev/null && kill -STOP $$

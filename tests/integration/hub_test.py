@@ -1,17 +1,17 @@
-"""Imports models as the Hugging Face hub has them: hub_test.py PROGRAM [NAME...]
+"""Imports models as published on the Hugging Face hub: hub_test.py PROGRAM [NAME...]
 
-For each row of tests/golden/hub_models.py, transformers makes a model of that config.json with random
-weights; its file gets the tensor names and extra tensors of the published one; `concertina
+For each row of tests/golden/hub_models.py, transformers creates a model of that config.json with
+random weights; its file gets the tensor names and extra tensors of the published one; `concertina
 checkpoint import` reads it and `concertina eval --logits` computes. Logits must be within 1e-5 of
-transformers'. The model is exported with a config.json of the program's own, which transformers must
-read without a tensor that is missing, unexpected or of another shape, to the same logits; and to ONNX,
-to the same in onnxruntime, where that is installed. The exported weights of a body without a head
-must be the same numbers. What is refused must say why. Each model of hub_models.TUNED is then trained a
-few steps for each task that its family has, exported, and read by transformers to the same logits. The
-last line counts.
+transformers'. The model is exported with the program's own config.json, which transformers must
+read without missing, unexpected or reshaped tensors, with the same logits; and to ONNX, with the
+same logits in onnxruntime, if it is installed. The exported weights of a body without a head must
+be unchanged. Rejected models must say why. Each model of hub_models.TUNED is then trained for a few
+steps for each task of its family, exported, and read by transformers with the same logits. The last
+line counts.
 
-Needs torch, transformers and safetensors; without them it says so and exits with 77, which Meson
-takes for a skipped test.
+Needs torch, transformers and safetensors; without them, it says so and exits with 77, which Meson
+counts as skipped.
 """
 import copy
 import json
@@ -31,7 +31,7 @@ try:
     import transformers
     from safetensors.torch import load_file, save_file
 except ImportError as error:
-    print(f"skipped: {error.name} is not there")
+    print(f"skipped: {error.name} is not installed")
     sys.exit(77)
 transformers.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -39,7 +39,7 @@ LIMIT = 1e-5
 
 
 def kind_of(config):
-    """The class of a config.json that may not say it."""
+    """Returns the class for a config.json, which may not name it."""
     if "architectures" in config:
         return config["architectures"][0]
     return "BertForPreTraining"
@@ -60,7 +60,7 @@ def make_model(config):
 
 
 def published_tensors(model, config, differs, folder):
-    """What save_pretrained() writes, under the names and with the extra tensors of the hub."""
+    """Returns what save_pretrained() writes, with the hub's names and extra tensors."""
     model.save_pretrained(folder)
     tensors = load_file(folder / "model.safetensors")
     body = model.base_model_prefix + "."
@@ -91,7 +91,7 @@ def published_tensors(model, config, differs, folder):
 
 
 def write_data(folder):
-    """Small files of each format, the same each time."""
+    """Writes small files of each format, always the same."""
     rng = random.Random(5)
     words = "the of and to in that he shall unto for his a they be is with not all it".split()
     sentence = lambda n: " ".join(rng.choices(words, k=n))
@@ -121,7 +121,7 @@ def write_data(folder):
 
 
 def data_of(config, folder):
-    """Keys of data for the task of a model, and how its logits are asked of transformers."""
+    """Returns data keys for the model's task, and a function that gets logits from transformers."""
     kind = kind_of(config)
     common = ["data.validation=0.2"]
     if "QuestionAnswering" in kind:
@@ -139,7 +139,7 @@ def data_of(config, folder):
     return [*common, f"data.text={folder}/text.txt"]
 
 
-# The keys of data of each task, with FOLDER in them; the last two are those of BERT's family.
+# The data keys of each task, with FOLDER in them; the last two are for BERT's family.
 TASKS = {"classification": ["model.classes=3", "data.format=tsv", 'data.files=["FOLDER/rows3.tsv"]'],
          "regression": ["model.classes=1", "data.format=tsv", 'data.files=["FOLDER/scores.tsv"]'],
          "multi-label": ["model.classes=3", "data.format=jsonl", 'data.files=["FOLDER/labels.jsonl"]'],
@@ -156,7 +156,7 @@ def tasks_of(config):
 
 
 def inputs_of(model, folder):
-    """The inputs that `eval --logits` wrote, and the logits."""
+    """Returns the inputs written by `eval --logits`, and the logits."""
     fields = {file.stem: torch.from_numpy(np.load(file)) for file in folder.glob("*.npy")}
     wanted = fields.pop("logits").numpy()
     if "image" in fields:
@@ -174,7 +174,7 @@ def inputs_of(model, folder):
 
 
 def difference(model, folder):
-    """Of the logits of transformers from what `eval --logits` wrote, by the largest of these."""
+    """Returns the relative error of transformers' logits for the inputs of `eval --logits`."""
     inputs, wanted = inputs_of(model, folder)
     with torch.no_grad():
         out = model(**inputs)
@@ -188,7 +188,7 @@ def difference(model, folder):
 
 
 def read_again(model, folder):
-    """The model that transformers reads from `folder`; what is wrong with it otherwise."""
+    """Returns the model that transformers reads from `folder`, and what is wrong with it."""
     kind = type(model) if "PreTraining" not in type(model).__name__ else transformers.BertForMaskedLM
     return read_as(kind, folder)
 
@@ -196,7 +196,7 @@ def read_again(model, folder):
 def read_as(kind, folder):
     try:
         found, said = kind.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
-    except Exception as error:  # whatever it is, the folder is not one that transformers reads
+    except Exception as error:  # any error: transformers cannot read the folder
         return None, f"transformers: {error}"
     bad = {key: value for key, value in said.items() if value}
     return found.eval(), f"transformers says {bad}" if bad else ""
@@ -217,7 +217,7 @@ class Hub:
                         *(word for key in keys for word in ("--set", key)))
 
     def check(self, hub_name, config, differs):
-        """Empty, or what is wrong."""
+        """Returns an empty string, or what is wrong."""
         torch.manual_seed(len(hub_name))
         name = hub_name.replace("/", "--")
         folder = self.folder / name
@@ -243,7 +243,7 @@ class Hub:
         return self.exported(name, model) or self.onnx(name)
 
     def exported(self, name, model):
-        """With another type of storage kept, so that config.json is the program's own."""
+        """With another stored type, so that config.json is the program's own."""
         kept = self.folder / "runs" / name / "model" / "config.json"
         kept.write_text(json.dumps({**json.loads(kept.read_text()), "dtype": "float16"}))
         done = self.run("checkpoint", "export", f"runs/{name}", "--out", f"{name}/out")
@@ -266,7 +266,7 @@ class Hub:
         return "" if done.returncode in (0, 77) else f"{done.stdout}{done.stderr}".strip()
 
     def tuned(self, name, config, task):
-        """Trains the model for a task; empty, or what is wrong with what comes of it."""
+        """Trains the model for a task; returns an empty string, or what is wrong with the result."""
         torch.manual_seed(7)
         source, out = self.folder / name, self.folder / f"{name} {task}"
         if not source.exists():
@@ -322,7 +322,7 @@ def main():
                 print(f"refused {name}: {problem.splitlines()[0]}")
             elif why is not None or problem:
                 wrong.append(name)
-                print(f"WRONG   {name}: {problem or 'it is read, and should not be'}")
+                print(f"WRONG   {name}: {problem or 'it was accepted, but should be rejected'}")
             else:
                 read[group] += 1
                 print(f"read    {name}")
@@ -335,7 +335,7 @@ def main():
             if problem:
                 wrong.append(f"{name} {task}")
         rows += tuned
-        print(f"{read['tried']} of {len(hub_models.TRIED)} that were tried, {read['more']} of "
+        print(f"{read['tried']} of {len(hub_models.TRIED)} that users tried, {read['more']} of "
               f"{len(hub_models.MORE)} more are read; {refused} refused with a reason; largest "
               f"difference of logits {getattr(hub, 'worst', 0):.1e}; {getattr(hub, 'in_onnx', 0)} also "
               f"in onnxruntime; transformers {transformers.__version__}")

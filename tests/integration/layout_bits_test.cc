@@ -1,5 +1,5 @@
 // A layout never changes the result: SHA-256 of weights and optimizer state, loss and gradient norm
-// after some steps are the same bits at every layout, number of threads and resume.
+// after several steps are bit-identical at every layout, number of threads and resume.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -88,7 +88,7 @@ TEST(LayoutBitsFiles, OfPyTorchTrainToTheSameBits) {
   int trained = 0;
   for (const auto& entry : std::filesystem::directory_iterator(CONCERTINA_PYTORCH)) {
     const std::string name = entry.path().filename();
-    // PyTorch's order of the last rank is wrong there (tests/parallel_plan/pytorch_test.cc).
+    // PyTorch's order of the last rank is wrong here (tests/parallel_plan/pytorch_test.cc).
     if (entry.path().extension() != ".csv" || name == "1f1b-p3-m5.compute.csv") continue;
     SCOPED_TRACE(name);
     const ScheduleFile file = read_schedule_file(entry.path());
@@ -113,8 +113,8 @@ TEST(LayoutBitsReference, FewerLeavesAreAnotherSumButTheSameAtAnyLayout) {
   EXPECT_EQ(train_threads(4, with_grid(config, 2, 2, "1f1b")), one);
 }
 
-/// Each optimizer with an own option and each lr schedule, at layouts that cut tensors differently,
-/// and over a resume at another layout.
+/// Each optimizer with one of its options and each lr schedule, at layouts that cut tensors
+/// differently, and over a resume at another layout.
 TEST(LayoutBitsRules, AreThoseOfOneRankWithEveryOptimizer) {
   for (const std::string_view name : names_of(optimizers())) {
     SCOPED_TRACE(name);
@@ -153,7 +153,7 @@ TEST(LayoutBitsReference, ThreadsChangeNoBitOfAModelThatIsLargeEnoughToShare) {
   EXPECT_EQ(train_threads(2, threads(with_grid(config, 2, 1, "gpipe"), 2), span), one);
 }
 
-/// The samples of another source without the targets of sample `first_hidden` and those after it.
+/// Returns samples of another source without the targets of sample `first_hidden` and later ones.
 class HidingSource final : public BatchSource {
  public:
   HidingSource(BatchSource& source, std::int64_t first_hidden)

@@ -1,5 +1,5 @@
-// What `plan` predicts is what a run takes: the growth of the process's resident memory from before
-// the engine exists until two steps are done, within 2 %. One test a process: peaks do not go back.
+// A run takes the memory predicted by `plan`, within 2 %: the growth of the process's resident
+// memory from before the engine exists until two steps are done. One process per test.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -20,7 +20,7 @@ double resident(const std::string& field) {
   return 0;
 }
 
-/// Some hundred megabytes, most of them touched by little arithmetic.
+/// A few hundred megabytes, most of them accessed with little arithmetic.
 RunConfig large_config() {
   RunConfig config = small_config();
   config.model = {.layers = 2, .width = 512, .heads = 8, .context = 64, .vocab = 20000};
@@ -28,7 +28,7 @@ RunConfig large_config() {
   return config;
 }
 
-/// The libraries' own once-only memory is not the run's: a tiny training takes it first.
+/// Libraries allocate memory once that is not the run's: a tiny training does this first.
 void warm_up() {
   train_threads(2, with_grid(small_config(), 2, 1, "1f1b"), {0, 1, "", ""});
 }

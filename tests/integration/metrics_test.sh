@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `train` and `eval` count of a task beside the loss, and predictions as rows: the same at
-# every layout, and what another program makes of the rows.
+# Metrics of a task besides the loss in `train` and `eval`, and predictions as rows: the same at
+# every layout, and recomputed from the rows by another program.
 # usage: metrics_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
 . "$(dirname -- "$0")/common.sh"
 
@@ -25,7 +25,7 @@ common=(model.family=bert model.task=classification model.layers=2 model.width=1
   log.tensorboard=false log.trace=0)
 
 check_rows() { # rows as CSV and JSON lines, eval's --json
-  python3 - "$@" <<'EOF' || die "the rows are not what eval says"
+  python3 - "$@" <<'EOF' || die "the rows do not match the output of eval"
 import csv, json, math, sys
 rows = list(csv.DictReader(open(sys.argv[1])))
 lines = [json.loads(line) for line in open(sys.argv[2])]
@@ -61,11 +61,11 @@ for set in two:f1:2 three:macro_f1:3; do
   for layout in '1 parallel.pp=1' '2 parallel.pp=2' '2 parallel.dp=2'; do
     read -r ranks key <<<"$layout"
     run "$ranks" train "${common[@]}" data.files=$name.tsv model.classes=$classes "checkpoint.best=$best" "run.name=$name-$ranks-$key" "$key"
-    grep -q "held-out loss [0-9.]*, accuracy [0-9.]*%.*, $best [0-9.]*%.*, matthews_correlation" out || die "no figures on the console: $(cat out)"
+    grep -q "held-out loss [0-9.]*, accuracy [0-9.]*%.*, $best [0-9.]*%.*, matthews_correlation" out || die "no metrics on the console: $(cat out)"
     run "$ranks" eval "runs/$name-$ranks-$key" --json --predictions rows.csv
     sed -i 's/"seconds":[^,]*,"layout":[^,]*,//' out
     [ -e "$name.csv" ] || { cp rows.csv $name.csv && cp out $name.json; }
-    cmp rows.csv $name.csv && cmp out $name.json || die "$name: other predictions at $layout"
+    cmp rows.csv $name.csv && cmp out $name.json || die "$name: the predictions differ at $layout"
     python3 - "runs/$name-$ranks-$key/result.json" "$best" <<'EOF' || die "result.json of $name"
 import json, sys
 result = json.load(open(sys.argv[1]))

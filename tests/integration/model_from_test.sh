@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs that start from a run of our own: model_from_test.sh PROGRAM MPIRUN OPTIONS...
+# Runs that start from another run: model_from_test.sh PROGRAM MPIRUN OPTIONS...
 # A masked model becomes a classifier: its body has the same weights, its head is new, and training
-# gives the same bits at every layout, wherever the source is said to be.
+# gives the same bits at every layout, whatever the path of the source.
 . "$(dirname -- "$0")/common.sh" "$@"
 
 python3 - <<'EOF'
@@ -26,7 +26,7 @@ export PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1
 common=(run.dir=runs run.threads=1 batch.global=4 batch.microbatches=4 numerics.leaves=2)
 run 2 train "${common[@]}" run.name=masked model.family=bert model.layers=2 model.width=16 model.heads=2 \
   model.context=48 model.vocab=300 model.bert.hidden=40 model.dropout=0.1 model.attention_dropout=0.2 data.text=text.txt run.steps=3 checkpoint.dir=kept
-# A run, its checkpoints wherever they are, one of them and a file of it are the same to inspect.
+# A run, its moved checkpoints, one of them and a file of it give the same inspection.
 cp -r kept runs/masked/kept
 step=kept/step-00000003
 for path in runs/masked kept "$step" "$step/manifest.json" runs/masked/kept "runs/masked/$step/manifest.json"; do
@@ -43,18 +43,18 @@ for layout in '1 parallel.pp=1 runs/masked' '2 parallel.pp=2 kept' '3 parallel.p
   read -r ranks key from <<<"$layout"
   [ "$from" = kept ] && cp -r kept runs/masked/kept && from=runs/masked/kept
   run "$ranks" train "${classify[@]}" "model.from=$from" "run.name=from-$ranks-$key" "$key"
-  grep -q "initialized, not in the source: .*/classes.bias" out || die "no word of the new head: $(cat out)"
-  grep -q "not used from the source: .*/transform.bias" out || die "no word of the old head: $(cat out)"
+  grep -q "initialized, not in the source: .*/classes.bias" out || die "the new head is not reported: $(cat out)"
+  grep -q "not used from the source: .*/transform.bias" out || die "the old head is not reported: $(cat out)"
   hash=$(hash_of "runs/from-$ranks-$key")
-  [ "${first:=$hash}" = "$hash" ] || die "other bits: $layout"
+  [ "${first:=$hash}" = "$hash" ] || die "the bits differ: $layout"
 done
 grep -q '^dropout = 0.1' runs/from-1-parallel.pp=1/config.toml || die "dropout did not follow"
-grep -q '^attention_dropout = 0.2' runs/from-1-parallel.pp=1/config.toml || die "attention's dropout did not follow"
+grep -q '^attention_dropout = 0.2' runs/from-1-parallel.pp=1/config.toml || die "attention's dropout was not inherited"
 run 1 train "${classify[@]}" run.name=random model.family=bert model.layers=2 model.width=16 model.heads=2 \
   model.context=48 model.vocab=300 model.bert.hidden=40 model.dropout=0.1
-[ "$(hash_of "runs/random")" != "$first" ] || die "it did not start from anything"
+[ "$(hash_of "runs/random")" != "$first" ] || die "it did not start from another run"
 
-# Another run's weights are those that were stored, and only those.
+# The imported weights are exactly those stored by the other run.
 run 2 checkpoint import runs/masked --out runs/same
 run 1 checkpoint export runs/masked --out masked
 run 1 checkpoint export runs/same --out same
@@ -71,7 +71,7 @@ for name in body:
     assert after[name] == (before[name][:20 * 16 * 4] if positions else before[name]), name
 EOF
 
-# Other classes have a head of their own, on the body as it was, from a run and from a published folder.
+# Other classes need a new head on the same body, from a run and from a published folder.
 run 1 checkpoint export runs/from-1-parallel.pp=1 --out of-three
 python3 -c 'print("sentence\tlabel\n" + "\n".join(f"the field {i}\t{i % 5}" for i in range(60)))
 idx = lambda name, sizes, data: open(name, "wb").write(b"".join(n.to_bytes(4, "big") for n in (0x800 + len(sizes), *sizes)) + bytes(data))
@@ -93,7 +93,7 @@ for from in runs/from-1-parallel.pp=1 of-three; do
     optimizer.weight_decay=0 data.tokenizer=bytes
   grep -q "initialized, not in the source: .*/classes.bias, .*/classes.weight$" out || die "$from: other weights are new: $(cat out)"
   run 1 checkpoint export runs/five --out of-five
-  python3 - <<'EOF' || die "$from: another body"
+  python3 - <<'EOF' || die "$from: the body differs"
 from tensors import tensors
 three, five = tensors("of-three/model.safetensors"), tensors("of-five/model.safetensors")
 assert three.keys() == five.keys()
@@ -103,7 +103,7 @@ EOF
   rm -r runs/five of-five
 done
 
-# What it started from need not be there for it to go on.
+# A run continues without the model that it started from.
 mv runs/masked gone
 run 1 train runs/from-1-parallel.pp=1 run.steps=4 run.threads=1
 mv gone runs/masked
@@ -120,5 +120,5 @@ sed -i 's/hidden = 40/hidden = 48/' runs/masked/config.toml
 refused "the tensor 002.mlp/down.weight has the shape [40, 16], but this model needs [48, 16]" train "${classify[@]}" model.from=runs/masked run.name=x
 mv kept moved
 refused "there is no checkpoint" train "${classify[@]}" model.from=runs/masked run.name=x
-[ ! -e runs/x/config.toml ] || die "a refused run left something"
+[ ! -e runs/x/config.toml ] || die "a rejected run left files"
 echo "1 passed, 0 failed"

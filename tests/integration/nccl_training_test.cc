@@ -1,5 +1,5 @@
-// Training with tensors on emulated GPUs (tests/core/cuda_emulation/nccl): messages by NCCL and
-// through pinned memory have the bits of host memory, at any layout.
+// Training with tensors on emulated GPUs (tests/core/cuda_emulation/nccl): messages through NCCL
+// and through pinned memory give the bits of host memory, at any layout.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,7 +11,7 @@
 namespace concertina {
 namespace {
 
-/// The host's kernels, each behind all that is in the stream.
+/// The host's kernels, each run after all earlier work in the stream.
 class EmulatedBackend final : public BackendAround {
  public:
   EmulatedBackend(std::unique_ptr<Backend> inner, int device)
@@ -24,7 +24,7 @@ class EmulatedBackend final : public BackendAround {
   test::Gpu gpu_;
 };
 
-/// One GPU for each rank, by NCCL, or one for all of them.
+/// One GPU for each rank, with NCCL, or one for all of them.
 TEST(EmulatedGpus, HaveTheBitsOfHostMemory) {
   for (const bool shared : {false, true})
     for (const char* compute : {"fp32", "bf16"}) {

@@ -1,5 +1,5 @@
-// To preload: a host that is odd in what $ODD_HOST says. clock: 3.5 s ahead; lock: no lock keeps it
-// out; disk: a sync takes 150 ms; link: short messages leave 0.2 ms late.
+// To preload: makes a host unusual as $ODD_HOST says. clock: 3.5 s ahead; lock: locks have no
+// effect; disk: a sync takes 150 ms; link: short messages are sent 0.2 ms late.
 #include <dlfcn.h>
 #include <sys/uio.h>
 #include <time.h>

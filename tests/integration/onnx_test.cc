@@ -1,6 +1,6 @@
-// Graphs of every family and task. tests/golden/check_onnx.py has run models of them in onnxruntime
-// against this program's logits; onnx.json has the hashes of these graphs: one that changes fails
-// here until it has been run again.
+// Graphs of every family and task. tests/golden/check_onnx.py has compared models with these graphs
+// in onnxruntime with this program's logits; onnx.json has the hashes of the graphs: a changed
+// graph fails here until the script has been run again.
 #include <gtest/gtest.h>
 
 #include <fstream>

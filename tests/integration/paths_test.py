@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Each way in for data, task or option, at random layouts, and killed on its way: the weights at the end have one hash.
-Usage: paths_test.py CONCERTINA [--layouts N] [--seed S] [--only TEXT] -- MPIRUN ARGUMENTS...
+"""Trains with each kind of data, task or option, at random layouts and with kills: the final weights always have the same
+hash. Usage: paths_test.py CONCERTINA [--layouts N] [--seed S] [--only TEXT] -- MPIRUN ARGUMENTS...
 
 Per path: one rank; then N (2) random layouts of up to four ranks; then a run that is killed (SIGKILL to all ranks) at
-a random time and goes on at another layout, until it ends. `--layouts 10` is a soak of some minutes."""
+random times, continuing at another layout each time, until it ends. `--layouts 10` is a soak that takes minutes."""
 import argparse
 import json
 import os
@@ -42,7 +42,7 @@ CLASSES = [*BERT, "model.task=classification", "model.classes=3"]
 
 
 def png(width, height, grey):
-    """A picture of bytes `grey`, row by row."""
+    """Returns an image from the bytes `grey`, row by row."""
     def chunk(kind, content):
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
     rows = b"".join(b"\0" + grey[y * width:(y + 1) * width] for y in range(height))
@@ -129,7 +129,7 @@ class Launches:
 
     @staticmethod
     def kept(name):
-        """Whether a checkpoint is whole, as all but the newest: a run killed before its first one asks what to do."""
+        """Returns whether a complete checkpoint exists: a run killed before its first one asks what to do."""
         return len([*pathlib.Path("runs", name, "checkpoints").glob("step-*")]) > 1
 
     def layout(self):
@@ -140,7 +140,7 @@ class Launches:
                 "schedule": draw.choice(schedules)}
 
     def killed(self, name, keys, seconds):
-        """Kills launches of it at random times, each at a layout of its own; the last one ends. Their number."""
+        """Kills its launches at random times, each at another layout; the last one ends. Returns their number."""
         for launch in range(1, 100):
             process = self.start(name, keys, self.layout())
             try:
@@ -151,7 +151,7 @@ class Launches:
                 if process.poll() is not None:
                     return launch
                 ranks = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-                for one in [str(process.pid), *ranks]:  # each rank is a group of its own
+                for one in [str(process.pid), *ranks]:  # each rank has its own process group
                     os.kill(int(one), signal.SIGKILL)
                 process.wait()
                 while any(pathlib.Path("/proc", rank).exists() for rank in ranks):

@@ -1,13 +1,13 @@
-"""Uses exported folders as they are, as transformers' users would: pipelines_test.py PROGRAM [NAME...]
+"""Uses exported folders unchanged, as transformers' users would: pipelines_test.py PROGRAM [NAME...]
 
-For each case a small model is trained, exported, and its run, tokenizer and data are moved away first,
-so that nothing but what the run has kept is read. AutoTokenizer must give the tokens that `eval
---logits` says that the program read, and the pipeline of the task the answer that these logits have;
-onnxruntime the same logits from the tokenizer's inputs. With lm-eval (`pip install lm-eval`), the log
-likelihood of a text by lm-evaluation-harness is that of the logits. The last line counts.
+In each case, a small model is trained and exported, and its run, tokenizer and data are moved away,
+so that only what the run has stored is read. AutoTokenizer must give the tokens that, according to
+`eval --logits`, the program read, and the task's pipeline the answer that follows from these logits;
+onnxruntime the same logits for the tokenizer's inputs. With lm-eval (`pip install lm-eval`), the log
+likelihood of a text in lm-evaluation-harness must match the logits. The last line counts.
 
-Needs torch and transformers; without them it says so and exits with 77, which Meson takes for a
-skipped test.
+Needs torch and transformers; without them, it says so and exits with 77, which Meson counts as
+skipped.
 """
 import json
 import os
@@ -24,7 +24,7 @@ try:
     import transformers
     from transformers import AutoTokenizer, pipeline
 except ImportError as error:
-    print(f"skipped: {error.name} is not there")
+    print(f"skipped: {error.name} is not installed")
     sys.exit(77)
 transformers.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -87,7 +87,7 @@ def cases():
 
 
 class Folder:
-    """The data, the program, and what the last command said."""
+    """The data, the program, and the output of the last command."""
 
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
@@ -107,7 +107,7 @@ class Folder:
             raise AssertionError(f"concertina {' '.join(arguments)}\n{done.stdout}{done.stderr}")
 
     def make(self, name, keys):
-        """The exported folder, and what the model said of its held-out samples."""
+        """Returns the exported folder, and the model's output for its held-out samples."""
         self.run("train", *SIZES, *keys, f"run.name={name}")
         self.run("eval", f"runs/{name}", "eval.batches=1", "--logits", f"{name}/logits")
         aside = self.folder / "aside"
@@ -136,16 +136,16 @@ def softmax(logits):
 
 
 def equal(got, wanted, what):
-    assert list(got) == list(wanted), f"{what}: {list(got)} in place of {list(wanted)}"
+    assert list(got) == list(wanted), f"{what}: {list(got)} instead of {list(wanted)}"
 
 
 def scores_of(answer):
-    """By label; transformers 5 has a list in a list."""
+    """Returns scores by label; transformers 5 has a list in a list."""
     return {one["label"]: one["score"] for one in (answer[0] if isinstance(answer[0], list) else answer)}
 
 
 def rows_of(folder):
-    """All rows of the table; which are held out is told by their tokens."""
+    """Returns all rows of the table; the tokens show which are held out."""
     return [line.split("\t") for line in (folder.folder / "rows.tsv").read_text().splitlines()[1:]]
 
 
@@ -172,7 +172,7 @@ def check_text(folder, out, fields):
     text = (folder.folder / "text.txt").read_text()
     tokenizer = AutoTokenizer.from_pretrained(out)
     ids = tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)["input_ids"]
-    # What is held out is the end of the text, in windows.
+    # The held-out part is the end of the text, in windows.
     windows = fields["tokens"]
     width = windows.shape[1]
     whole = " ".join(map(str, ids))
@@ -191,14 +191,14 @@ def check_text(folder, out, fields):
 
 
 def harness(out, tokenizer, model, text):
-    """The log likelihood by lm-evaluation-harness, where that is installed."""
+    """Returns the log likelihood from lm-evaluation-harness, if it is installed."""
     try:
         from lm_eval.api.instance import Instance
         from lm_eval.models.huggingface import HFLM
     except ImportError:
         return
     words = text.split(" ")
-    if tokenizer.eos_token is None:  # it wants one, for a text without context
+    if tokenizer.eos_token is None:  # it needs one for a text without context
         return
     context, rest = " ".join(words[:4]), " " + " ".join(words[4:8])
     tested = HFLM(pretrained=str(out), device="cpu", batch_size=2, dtype="float32")
@@ -217,7 +217,7 @@ def harness(out, tokenizer, model, text):
 def check_mask(folder, out, fields):
     tokenizer = AutoTokenizer.from_pretrained(out)
     assert tokenizer.mask_token == "[MASK]" and tokenizer.pad_token == "[PAD]"
-    # A window is a piece of text without marks, in which some tokens are masked.
+    # A window is a piece of text without special tokens, in which some tokens are masked.
     model = transformers.AutoModelForMaskedLM.from_pretrained(out)
     with torch.no_grad():
         said = model(torch.from_numpy(fields["tokens"][:2]).long()).logits.numpy()
@@ -322,7 +322,7 @@ def main():
                 card = (out / "README.md").read_text()
                 assert "steps | 30" in card and "held out | loss" in card and "concertina train" in card, card
                 print(f"{case}: {', '.join(sorted(path.name for path in out.iterdir()))}", flush=True)
-            except Exception as error:  # whatever it is, the folder is not ready for use
+            except Exception as error:  # any error: the folder is not ready for use
                 bad += 1
                 print(f"FAILED: {case}: {type(error).__name__}: {error}", flush=True)
     print(f"{len(todo) - bad} of {len(todo)} exports are ready for use; transformers {transformers.__version__}, "

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Trains a small model by each arm of arms.py on 1, 2 and 4 ranks, kills runs at random moments and lets them
-go on, perhaps on other ranks, and says whether each ends with the bits of a run on one rank without cache and
-layout policy. Takes some minutes and needs no data: the images are made up. Ends with 1 on FAIL.
+"""Trains a small model with each arm of arms.py on 1, 2 and 4 ranks, kills runs at random times and continues
+them, possibly on another number of ranks, and reports whether each ends with the bits of a run on one rank
+without cache and layout policy. Takes minutes and needs no data: the images are made up. Exits with 1 on
+FAIL.
 
-Two arms are special. `weights-only` plans what it leaves out for the layout that it begins with, so it begins
-on 2 ranks and goes on on others. `growing batch` trains what the layout policy makes of measured times: it is
-not compared."""
+Two arms are special. `weights-only` plans what it skips for its first layout, so it starts on 2 ranks and
+continues on others. The weights of `growing batch` depend on measured times, so they are not compared."""
 import argparse
 import json
 import os
@@ -34,12 +34,12 @@ def chosen_arms():
     del found["growing batch"]
     for arm in found.values():
         if arm.get("elastic.policy") == "predicted":
-            arm["elastic.least_gain"] = 0  # so small a run moves for nothing else
+            arm["elastic.least_gain"] = 0  # a run this small would never move otherwise
     return found
 
 
 def make_images(folder):
-    """Each class has a picture of its own, under noise."""
+    """Each class has its own picture, with noise added."""
     draw = random.Random(1)
     pictures = [draw.randbytes(28 * 28) for _ in range(10)]
     labels = [draw.randrange(10) for _ in range(SAMPLES)]
@@ -91,7 +91,7 @@ class Runs:
                 f"run.name={name}"]
 
     def words(self, arm, ranks):
-        """The arm on so many ranks: with its number of stages, if they are enough, in as many replicas as fit."""
+        """The arm on these ranks: with its number of stages, if they are enough, and as many replicas as fit."""
         keys = {key: value for key, value in arm.items() if key != "parallel.dp"}
         keys.update({"parallel.pp": min(ranks, arm["parallel.pp"]), "model.from": self.path("pretrained", ""),
                      "data.validation": HELD_OUT / SAMPLES, "batch.global": BATCH, "lr.warmup": 4,
@@ -100,11 +100,11 @@ class Runs:
                 *(f"{key}={arms.toml_value(value)}" for key, value in keys.items())]
 
     def train(self, name, ranks, words):
-        """The hash at the end, or how it failed."""
+        """Returns the final hash, or how the run failed."""
         command = self.command(name, ranks, words)
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
         if done.returncode == 2 and "--from-scratch to restart" in done.stderr:
-            print(f"  {name} was killed before its first checkpoint: --from-scratch, as the program asks for")
+            print(f"  {name} was killed before its first checkpoint: --from-scratch, as the program suggests")
             command.append("--from-scratch")
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
         if done.returncode != 0:
@@ -114,8 +114,8 @@ class Runs:
             return json.load(file)["state_sha256"][:12]
 
     def kill(self, name, ranks, words, step, pause, choose):
-        """Kills the run `pause` seconds after `step`: the processes that `choose` takes of the launcher and its
-        ranks. Returns False if the run had ended."""
+        """Kills the run `pause` seconds after `step`: those processes that `choose` selects from
+        the launcher and its ranks. Returns False if the run had ended."""
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         launcher = subprocess.Popen(self.command(name, ranks, words), **quiet)
         while launcher.poll() is None and len(lines_of(self.path(name, "metrics.jsonl"))) < step:
@@ -130,7 +130,7 @@ class Runs:
         return not os.path.exists(self.path(name, "result.json"))
 
     def figures(self, names):
-        """How much these runs tried: what did not happen was not tried."""
+        """Returns how much these runs tested: an event that did not occur was not tested."""
         events = [json.loads(line) for name in names for line in lines_of(self.path(name, "events.jsonl"))]
         freezes = sum(event["event"] == "freeze" and "units_before" in event for event in events)
         layouts = sum(event["event"] == "layout" and event["from"] != event["to"] for event in events)
@@ -142,15 +142,15 @@ class Runs:
 
 
 def plain(arm):
-    """What an arm trains, without cache and layout policy: all that its bits may depend on."""
+    """Returns what an arm trains, without cache and layout policy: all that its bits may depend on."""
     return {key: value for key, value in arm.items() if not key.startswith(("cache.", "elastic."))}
 
 
 def compare_ranks(runs, chosen, table):
-    """Returns the hash that each arm is to have: of the plain run, which arms that train the same share."""
+    """Returns the hash expected of each arm: that of the plain run, shared by arms that train the same."""
     wanted, known = {}, {}
     for name, arm in chosen.items():
-        first = 2 if name == "weights-only" else 1  # ranks that it begins on
+        first = 2 if name == "weights-only" else 1  # number of ranks at the start
         words = runs.words(plain(arm), first)
         trained = " ".join(word for word in words if not word.startswith("parallel."))
         if trained not in known:
@@ -179,12 +179,12 @@ def compare_kills(runs, chosen, wanted, table):
                 [processes[1 + int(victim * (len(processes) - 1))]]
 
         if not runs.kill(run, before, runs.words(chosen[name], before), step, pause, choose):
-            shutil.rmtree(runs.path(run, ""))  # it had ended: another one
+            shutil.rmtree(runs.path(run, ""))  # it had ended: try again
             continue
         killed += 1
         got = runs.train(run, after, runs.words(chosen[name], after))
         same += got == wanted[name]
-        print(f"  kill {killed}: {name} on {before}, {whom} after step {step}, goes on on {after}: {got}"
+        print(f"  kill {killed}: {name} on {before}, {whom} after step {step}, continues on {after}: {got}"
               f"{'' if got == wanted[name] else ', not ' + wanted[name]}", flush=True)
     table.claim(f"the same bits after a kill: {same} of {killed}", same == killed)
 
@@ -193,7 +193,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", help="the concertina binary; default: on PATH, or build/")
     parser.add_argument("--mpirun", default=MPIRUN, help="launches ranks; the number after -n is replaced")
-    parser.add_argument("--seed", type=int, default=1, help="of the runs, and of what is killed when")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the runs and of the kills")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--arms", nargs="+", metavar="NAME", help="these alone")
     options = parser.parse_args()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Copies a source file of the product with faults planted in it: what stands between < > below becomes
-something else while the environment has PLANTED=NAME. A line that the file does not have just once ends
-the build: then say here what it is now. Without arguments prints the names.
-usage: plant.py [FROM TO]"""
+"""Copies a source file of the product with faults planted in it: the text between < > below is
+replaced while the environment has PLANTED=NAME. A line that the file does not contain exactly once
+ends the build: update it here then. Without arguments, prints the names. usage: plant.py [FROM
+TO]"""
 import os
 import sys
 
@@ -37,7 +37,7 @@ for name, (place, line, wrong) in FAULTS.items():
     right = line[line.index("<") + 1:line.index(">")]
     there, here = line.replace("<", "").replace(">", ""), f'(planted("{name}") ? {wrong} : {right})'
     if text.count(there) != 1:
-        sys.exit(f"plant.py: {source} has {text.count(there)} times: {there}")
+        sys.exit(f"plant.py: {source} contains this line {text.count(there)} times: {there}")
     text = text.replace(there, line.replace(f"<{right}>", here))
 with open(target, "w", encoding="utf-8") as file:
     file.write(HEAD + text)

@@ -1,5 +1,5 @@
 // Training in bf16: the same bits at every layout, schedule, number of threads and resume; half the
-// messages; the losses of fp32; and a checkpoint that either precision goes on from.
+// message sizes; the losses of fp32; and checkpoints that can be continued with either precision.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -61,7 +61,7 @@ TEST(Bf16Bits, OfAResumeAtAnotherLayoutAreThoseOfTheWhole) {
             bf16_reference());
 }
 
-/// A checkpoint holds fp32 in either precision: the state is what was saved, and training goes on.
+/// A checkpoint holds fp32 in either precision: the state is restored, and training continues.
 TEST(Precision, ACheckpointOfOneServesTheOther) {
   for (const auto& [before, after] : {std::pair{"fp32", "bf16"}, {"bf16", "fp32"}}) {
     SCOPED_TRACE(std::string(before) + " to " + after);
@@ -79,7 +79,7 @@ TEST(Precision, ACheckpointOfOneServesTheOther) {
   }
 }
 
-/// Losses of every step.
+/// Returns the losses of all steps.
 std::vector<double> curve(const RunConfig& config, int steps) {
   std::vector<double> losses;
   with_rank_alone(config, [&](Trainer& trainer, BatchSource& source) {
@@ -95,9 +95,9 @@ TEST(Precision, TheLossesOfBf16AreThoseOfFp32WithinAHalfPercentInTheMean) {
   config.optimizer.lr = 3e-3;
   const std::vector<double> wide = curve(config, kSteps),
                             narrow = curve(in("bf16", config), kSteps);
-  EXPECT_LT(wide.back(), 0.7 * wide.front()) << "the model learns";
+  EXPECT_LT(wide.back(), 0.7 * wide.front()) << "the model does not learn";
   EXPECT_NE(wide.back(), narrow.back());
-  // Single steps part a little more after the rounding of one than after that of another.
+  // The losses of single steps differ more or less, depending on the rounding.
   double sum = 0;
   for (int step = 0; step < kSteps; ++step) {
     const auto at = static_cast<std::size_t>(step);

@@ -1,5 +1,5 @@
-// The report of replicas: its prediction has the reduction of gradients that the run's costs.json
-// speaks of, and without that file it says what is missing.
+// The report of replicas: its prediction includes the reduction of gradients according to the run's
+// costs.json; without that file, it reports what is missing.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace concertina {
 namespace {
 
-/// What `train` leaves for `report`.
+/// Writes what `train` leaves for `report`.
 void train_into(const std::string& directory, const RunConfig& config, int ranks) {
   run_threads(ranks, [&](Communicator& world) {
     const auto backend = make_cpu_backend(config.run.threads);
@@ -40,7 +40,7 @@ void train_into(const std::string& directory, const RunConfig& config, int ranks
   });
 }
 
-/// Means over the recorded steps: of a step, and of what the busiest rank computes in one.
+/// Means over the recorded steps: of a step, and of the busiest rank's computing time.
 struct Measured {
   double step = 0, compute = 0;
 };
@@ -62,7 +62,7 @@ Measured measured(const RunTrace& trace) {
   return result;
 }
 
-/// In the prediction, with the wait for it.
+/// Returns the longest reduction in the prediction, including the wait for it.
 double longest_reduction(const ReportFigures& figures, const Plan& plan) {
   double longest = 0;
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank)
@@ -116,7 +116,7 @@ TEST_F(PredictedReduction, GrowsWithTheLink) {
   std::ofstream(path("costs.json")) << costs;
   const Recorded run = recorded();
   const ReportFigures figures = compute_figures(run.trace, run.known);
-  double bytes = 0;  // half of them, in one piece or more, each way; then half of the weights
+  double bytes = 0;  // half of them in each direction, then half of the weights
   for (const BucketCosts& bucket : figures.costs.buckets) bytes += bucket.bytes;
   EXPECT_GT(figures.predicted_seconds, bytes / 1e6);
   EXPECT_GT(longest_reduction(figures, run.trace.plan), bytes / 4 / 1e6);

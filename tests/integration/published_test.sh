@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Models as Hugging Face stores them through the program: published_test.sh SOURCE PROGRAM MPIRUN
-# OPTIONS... Each tiny model of tests/golden/published becomes a run and is exported to the same
-# bytes, whatever the layout; a run that starts from one trains to the same bits at every layout,
-# and transformers reads what that run learned, where Python has it.
+# Models stored by Hugging Face, used with the program: published_test.sh SOURCE PROGRAM MPIRUN OPTIONS...
+# Each tiny model of tests/golden/published becomes a run and is exported to the same bytes, at any layout; a
+# run that starts from one trains to the same bits at every layout, and transformers, if installed, reads its
+# export.
 published=$(realpath -- "$1")/tests/golden/published
 shift
 . "$(dirname -- "$0")/common.sh" "$@"
@@ -10,7 +10,7 @@ shift
 ranks=1
 for folder_of_model in "$published"/*; do
   model=$(basename -- "$folder_of_model")
-  [ "$model" != bert ] || continue # a body alone
+  [ "$model" != bert ] || continue # only a body
   run "$ranks" checkpoint import "$published/$model" --out "runs/$model" --set run.threads=1
   run 1 checkpoint export "runs/$model" --out "$model"
   cmp "$model/model.safetensors" "$published/$model/model.safetensors" || die "$model changed"
@@ -30,21 +30,21 @@ for layout in '1 parallel.pp=1' '2 parallel.pp=2' '3 parallel.pp=3' '2 parallel.
   run "$ranks" train "model.from=$published/llama" data.format=tokens 'data.files=["tokens.bin"]' run.dir=runs \
     "run.name=from-$ranks-$key" "$key" run.steps=4 numerics.leaves=2 run.threads=1
   hash=$(hash_of "runs/from-$ranks-$key")
-  [ "${first:=$hash}" = "$hash" ] || die "other bits: $layout"
+  [ "${first:=$hash}" = "$hash" ] || die "the bits differ: $layout"
 done
-# What it started from need not be there for it to go on.
+# A run continues without the model that it started from.
 mv runs/from-1-parallel.pp=1 moved
 run 1 train moved run.steps=6 run.threads=1
 
 run 1 checkpoint export moved --out trained
 if python3 -c 'import transformers' 2>/dev/null; then
   python3 -c 'import transformers; transformers.AutoModelForCausalLM.from_pretrained("trained")' ||
-    die "transformers does not read it"
+    die "transformers cannot read it"
 else
-  echo "transformers is not installed: what it reads was not asked"
+  echo "transformers is not installed: its reading of the export was not tested"
 fi
 
-# A causal model of classes: what the run says is what transformers says, in files of any size.
+# A causal classifier: the run and transformers give the same answers, for files of any size.
 python3 -c 'import random; random.seed(2)
 print("sentence\tlabel")
 for i in range(60): print("".join(random.choices("abc ", k=random.randrange(1, 20))), i % 3, sep="\t")' >classes.tsv
@@ -60,7 +60,7 @@ for family in gpt llama; do
   same="$(sed -n 's/"seconds":[^,]*,//p' out)"
   refused "--text is not available" eval runs/$family-classes --text classes.tsv
   run 1 eval runs/$family-classes --json --split test
-  [ "$(sed -n 's/"seconds":[^,]*,//p' out)" = "$same" ] || die "the test files are others: $(cat out)"
+  [ "$(sed -n 's/"seconds":[^,]*,//p' out)" = "$same" ] || die "the test files differ: $(cat out)"
   run 1 checkpoint export runs/$family-classes --out $family-classes --shard-size 8KB
   [ -e $family-classes/model-00002-of-0000"$(ls $family-classes/model-* | wc -l)".safetensors ] || die "no shards"
   grep -q '"pad_token_id": 259' $family-classes/config.json || die "no padding token in config.json"
@@ -68,7 +68,7 @@ for family in gpt llama; do
   run 1 checkpoint export runs/again-$family --out again --force
   run 1 checkpoint export runs/$family-classes --out whole --force
   cmp again/model.safetensors whole/model.safetensors || die "$family changed in several files"
-  ! python3 -c 'import transformers' 2>/dev/null || python3 - $family <<'END' || die "transformers says something else"
+  ! python3 -c 'import transformers' 2>/dev/null || python3 - $family <<'END' || die "transformers gives another answer"
 import sys, numpy as np, torch, transformers
 model = transformers.AutoModelForSequenceClassification.from_pretrained(sys.argv[1] + "-classes").eval()
 tokens, wanted = (np.load(f"{sys.argv[1]}-logits/{name}.npy") for name in ("tokens", "logits"))
@@ -78,8 +78,8 @@ assert got.shape == wanted.shape and np.abs(got - wanted).max() <= 1e-5 * np.abs
 END
 done
 
-# The guide's three commands for bert-base-uncased, on a small model whose files are named as the hub
-# has them: LayerNorm.gamma and beta, the head for the next sentence, vocab.txt.
+# The guide's three commands for bert-base-uncased, on a small model with the hub's file contents:
+# LayerNorm.gamma and beta, the head for next sentence prediction, vocab.txt.
 mkdir bert-base-uncased
 python3 - "$published/bert-masked-lm" <<'END'
 import json, pathlib, struct, sys
@@ -109,13 +109,13 @@ done
 run 2 train model.from=bert-base-uncased model.task=classification data.format=tsv data.files=train.tsv data.most_overlap=1 \
   data.validation_files=dev.tsv batch.global=12 batch.microbatches=4 run.epochs=6 optimizer.lr=1e-2 lr.schedule=linear \
   run.threads=1 run.dir=runs run.name=sentiment checkpoint.best=accuracy
-grep -q "the model's own tokenizer" out || die "another tokenizer: $(cat out)"
-grep -q 'dropout = 0.1' runs/sentiment/config.toml || die "the dropout of config.json is not taken over"
-grep -q '"validation_accuracy": 1.0' runs/sentiment/result.json || die "it has not learned: $(cat runs/sentiment/result.json)"
+grep -q "the model's own tokenizer" out || die "the tokenizer differs: $(cat out)"
+grep -q 'dropout = 0.1' runs/sentiment/config.toml || die "the dropout of config.json is not used"
+grep -q '"validation_accuracy": 1.0' runs/sentiment/result.json || die "the model did not learn: $(cat runs/sentiment/result.json)"
 run 1 checkpoint export runs/sentiment --out sentiment
 grep -q '"BertForSequenceClassification"' sentiment/config.json || die "no classifier: $(cat sentiment/config.json)"
 
-# What was killed, or had no room, is made anew; a run that has trained or been imported is not.
+# A killed or failed import or export is repeated; a trained or imported run is kept.
 rm -r runs/gpt2/checkpoints/step-*
 run 1 checkpoint import "$published/gpt2" --out runs/gpt2
 run 1 checkpoint verify runs/gpt2
@@ -124,7 +124,7 @@ mkdir gpt2/.partial
 echo left >gpt2/.partial/model-00001-of-00002.safetensors
 refused "the file already exists" checkpoint export runs/gpt2 --out gpt2
 run 1 checkpoint export runs/gpt2 --out gpt2 --force
-[ ! -e gpt2/.partial ] || die "what a killed export left is still there"
+[ ! -e gpt2/.partial ] || die "files of a killed export are left"
 (
   exec 9>/dev/null
   mkdir gpt2/.partial && exec 9>gpt2/.partial/lock && flock 9
@@ -132,7 +132,7 @@ run 1 checkpoint export runs/gpt2 --out gpt2 --force
 )
 rm -r gpt2/.partial
 
-# Ranks that see different files of one name: a copy will do, other weights will not, nor a run.
+# Ranks that see different files under one name: a copy is accepted, other weights or a run are not.
 mkdir first second
 cp -r "$published/gpt2" first/model
 start=(train model.from=model data.format=tokens data.files="$folder/tokens.bin" model.context=8 batch.global=4
@@ -155,15 +155,15 @@ rm -r first/model
 cp -r runs/gpt2 first/model
 sed -i 'y/0123456789abcdef/123456789abcdef0/' second/model/checkpoints/step-*/manifest.sha256
 apart "reads another model than rank 0" x
-[ ! -e runs/x/config.toml ] || die "a refused run left something"
+[ ! -e runs/x/config.toml ] || die "a rejected run left files"
 
 cp -r "$published/gpt2" wrong
 printf '\0\0\300\177' | dd of=wrong/model.safetensors bs=1 seek="$(($(stat -c %s wrong/model.safetensors) - 4))" \
   conv=notrunc status=none
 refused "have a NaN, an infinity" checkpoint import wrong --out runs/wrong
-[ ! -e runs/wrong/config.toml ] || die "a refused import left something"
+[ ! -e runs/wrong/config.toml ] || die "a rejected import left files"
 
 refused "no such file or directory" checkpoint export runs/none --out x
 refused "config.json" checkpoint import "$published" --out x
-[ ! -e x ] || die "a refused import left something"
+[ ! -e x ] || die "a rejected import left files"
 echo "1 passed, 0 failed"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a run leaves for `concertina report`, and what that makes of it, as a user sees them.
+# The files that a run leaves for `concertina report`, and its pages and output.
 # usage: report_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
 set -u
 binary=$(realpath -- "$1"); shift
@@ -15,14 +15,14 @@ train() {
 
 report() { timeout 60 "$binary" report "$@" > out 2> err; }
 
-# refused TEXT RUN...: exits with 2 and one message that has TEXT.
+# refused TEXT RUN...: expects exit code 2 and one message with TEXT.
 refused() {
   text=$1; shift
   exits 2 "report $*" "$binary" report "$@"
   one_message "$text" "report $*"
 }
 
-# figures RUN: --json is one object whose causes add up, whose memory is as predicted.
+# figures RUN: expects --json to print one object whose causes add up, with memory as predicted.
 figures() {
   report --json "$1" || fail "report --json $1"
   [ "$(wc -l < out)" = 1 ] || fail 'stdout is not one line'
@@ -38,7 +38,7 @@ figures() {
       if ((sum - bubble) ^ 2 > 1e-18 || !same || !(bubble > 0 && bubble < 1)) wrong = 1
       saved = 0; ++ranks
     }
-    END { exit wrong || ranks == 0 }' || fail "the figures of $1"
+    END { exit wrong || ranks == 0 }' || fail "the values of $1"
 }
 
 awk 'BEGIN { for (i = 0; i < 9000; ++i) printf "%d %d\n", i * i % 997, i % 13 }' > text
@@ -51,26 +51,26 @@ for run in stages replicas grid one; do
   figures "runs/$run"
   [ "$(tail -c 8 "runs/$run/report.html")" = '</html>' ] || fail "$run: report.html is not complete"
   [ "$(grep -c '"cat":"step"' "runs/$run/trace.json")" = \
-    $((4 * $(grep -c '"process_name"' "runs/$run/trace.json"))) ] || fail "$run: steps in trace.json"
+    $((4 * $(grep -c '"process_name"' "runs/$run/trace.json"))) ] || fail "$run: the number of steps in trace.json"
 done
 [ "$(grep -c '"ph":"s"' runs/stages/trace.json)" = 64 ] || fail 'arrows: 8 + 8 a step'
-[ "$(grep -c '"ph":"f"' runs/stages/trace.json)" = 64 ] || fail 'ends of arrows'
+[ "$(grep -c '"ph":"f"' runs/stages/trace.json)" = 64 ] || fail 'the ends of arrows'
 [ "$(grep -c '"ph":"s".*"name":"gradients"' runs/replicas/trace.json)" = 4 ] ||
-  fail 'arrows of the gradient exchange: one a step'
+  fail 'arrows of the gradient exchange: expected one per step'
 report runs/stages --output page.html && [ -s page.html ] || fail '--output'
 
-# Recording changes nothing, and can be left out.
+# Recording changes nothing and can be disabled.
 train 2 silent --set parallel.pp=2 --set log.trace=0
 [ "$(hash_of silent)" = "$(hash_of stages)" ] || fail 'a trace changed the weights'
 [ ! -e runs/silent/trace.json ] || fail 'log.trace=0 left a trace'
 
-# A run that was killed has no costs.json; its report says what that leaves out.
+# A killed run has no costs.json; its report says what is therefore missing.
 rm runs/replicas/costs.json
 exits 0 'report without costs' "$binary" report runs/replicas
 grep -q 'without the reduction of gradients: the run has no costs.json' out ||
   fail 'a report without costs.json does not say so'
 
-report runs/silent && grep -q 'no step was recorded' out || fail 'a run without a trace'
+report runs/silent && grep -q 'no step was recorded' out || fail 'the report of a run without a trace'
 refused 'not a run directory' runs
 refused 'not a run directory' nowhere
 head -c 5000 runs/stages/trace.json > short && mv short runs/stages/trace.json

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs tests/papers/pipetransformer/reproduce.py from end to end on sentences that are made up here and a
-model of width 16: data, pretraining, a study of few arms, tables, figures and verdicts. Speeds mean nothing here.
-Usage: reproduce_test.py CONCERTINA MPIRUN ARGUMENTS..."""
+"""Runs tests/papers/pipetransformer/reproduce.py from start to end on made-up sentences and a model
+of width 16: data, pretraining, a study of few arms, tables, figures and verdicts. Speeds are
+meaningless here. Usage: reproduce_test.py CONCERTINA MPIRUN ARGUMENTS..."""
 import contextlib
 import io
 import json
@@ -14,7 +14,7 @@ import types
 import unittest
 
 binary, *mpirun = sys.argv[1:]
-binary = os.path.abspath(binary)  # the test works in a folder of its own
+binary = os.path.abspath(binary)  # the test changes the working directory
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "papers", "pipetransformer"))
 import reproduce  # noqa: E402
 
@@ -43,7 +43,7 @@ def write_sentences(path, count, draw):
 
 class Reproduce(unittest.TestCase):
     def reproduce(self, *words):
-        """What it prints, and its exit: a text for a failure."""
+        """Returns its output and its exit code, or a text for a failure."""
         sys.argv = ["reproduce.py", "bert", "--data", ".", "--out", "out", "--program", binary, "--mpirun",
                     " ".join([*mpirun, "-n", "2"]), *words]
         said, end = io.StringIO(), None
@@ -57,7 +57,7 @@ class Reproduce(unittest.TestCase):
     def test_from_data_to_verdicts(self):
         said, end = self.reproduce("--arms", *ARMS)
         with open("out/bert/sentences.tsv", encoding="utf-8") as file:
-            self.assertEqual(len(file.readlines()), 1 + 200 + 80, "phrases that are in longer ones are left out")
+            self.assertEqual(len(file.readlines()), 1 + 200 + 80, "phrases contained in longer ones are omitted")
         self.assertIn("have the same bits, with each of 3 seeds: PASS", said)
         for text in ("ladder, freeze:", "ladder, cache:", "of its ceiling of", "seconds to "):
             self.assertIn(text, said)
@@ -65,7 +65,7 @@ class Reproduce(unittest.TestCase):
         for name in ("studies/explore/report.html", "explore-front.svg"):
             self.assertTrue(os.path.exists(f"out/bert/{name}"), name)
         with open("out/bert/explore-front.svg", encoding="utf-8") as file:
-            drawn = " ".join(re.findall(r"<t(?:ext|span)[^>]*>([^<]+)", file.read()))  # labels have several lines
+            drawn = " ".join(re.findall(r"<t(?:ext|span)[^>]*>([^<]+)", file.read()))  # labels may have several lines
         self.assertIn("speed-up of training time, 95% intervals", drawn)
         self.assertIn("change of validation accuracy, 90% intervals", drawn)
         results = "out/bert/studies/explore/results.csv"
@@ -74,7 +74,7 @@ class Reproduce(unittest.TestCase):
         self.assertEqual(before.count("done"), 3 * len(ARMS))
         self.assertEqual(self.reproduce("--arms", *ARMS)[1], end)
         with open(results, encoding="utf-8") as file:
-            self.assertEqual(file.read(), before, "what is there does not run again")
+            self.assertEqual(file.read(), before, "existing results are not recomputed")
 
     def test_the_rule_gets_the_schedules_and_rates_that_its_rivals_get(self):
         work = object.__new__(reproduce.Reproduction)
@@ -95,7 +95,7 @@ class Reproduce(unittest.TestCase):
     def test_refusals_say_what_to_try(self):
         self.assertIn("try: --arms of: static gpipe", self.reproduce("--arms", "none")[1])
         self.assertIn("try: --quick", self.reproduce("--confirm")[1])
-        self.assertIn("there is no nowhere/sst2/train.tsv", self.reproduce("--data", "nowhere")[1])
+        self.assertIn("nowhere/sst2/train.tsv does not exist", self.reproduce("--data", "nowhere")[1])
 
 
 if __name__ == "__main__":

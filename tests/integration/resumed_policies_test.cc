@@ -1,6 +1,6 @@
-// Runs that are stopped after any step and go on: every policy of the registries decides as if the
-// run had never been stopped. A policy whose progress lacks what its decisions depend on fails
-// here.
+// Runs that are stopped after any step and resumed: every registered policy decides as if the run
+// had never been stopped. Fails for a policy whose progress lacks data that its decisions depend
+// on.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -23,8 +23,8 @@ namespace {
 constexpr int kRanks = 2;
 constexpr std::int64_t kEpoch = 2;  // steps
 
-/// What a run decided, without times and layouts, which are of a world; its state and layout at the
-/// end.
+/// Decisions of a run, without times and layouts, which depend on the world size; its final state
+/// and layout.
 struct Course {
   std::vector<std::string> decisions;
   std::string hash, layout;
@@ -37,7 +37,7 @@ std::ostream& operator<<(std::ostream& out, const Course& course) {
                             course.layout);
 }
 
-/// A launch of `ranks` ranks until step `last`. `edit` changes what its checkpoint says of layouts.
+/// A launch of `ranks` ranks until step `last`. `edit` changes the layouts in its checkpoint.
 struct Leg {
   RunConfig config;
   std::int64_t last = 0;
@@ -58,7 +58,7 @@ void note(std::int64_t step, const Change& change, Course& course) {
   }
 }
 
-/// On one rank, as Training does it; from the newest checkpoint in `directory`, if there is one, to
+/// Runs on one rank, like Training; from the newest checkpoint in `directory`, if there is one, to
 /// another.
 void launch(Communicator& world, const Leg& leg, const std::string& directory, Course& course) {
   const RunConfig& config = leg.config;
@@ -131,7 +131,7 @@ RunConfig config_of(const std::string& freeze, const Variant& variant) {
   config.freeze.after = 0;
   if (policy.plan_skips == nullptr) config.freeze.unfreeze = variant.unfreeze;
   config.freeze.unfreeze_rise = config.freeze.unfreeze == "loss" ? 0 : 0.1;
-  // Options that decide something in so few steps.
+  // Options that lead to decisions in these few steps.
   const OptionValues soon{{"at", std::vector<std::string>{"epoch 1: 2", "epoch 3: 4"}},
                           {"window", std::int64_t{2}},
                           {"reference_every", std::int64_t{3}},
@@ -168,11 +168,11 @@ TEST(ResumedPolicies, DecideAsIfTheyHadNeverStopped) {
                                     << variant.batch << ", stopped after" << stops;
       changes += whole.changes;
     }
-    EXPECT_GT(changes, 0) << freeze.name << " is not tried";
+    EXPECT_GT(changes, 0) << freeze.name << " is not tested";
   }
 }
 
-/// A run that has ended, and goes on with a larger run.steps: as if that had been planned.
+/// A finished run that continues with a larger run.steps, as if that had been planned.
 TEST(ResumedPolicies, GoOnFromTheirEndAsIfItHadBeenLater) {
   for (const auto& layout : layout_policies())
     for (const char* batch : {"constant", "grows"}) {
@@ -180,9 +180,9 @@ TEST(ResumedPolicies, GoOnFromTheirEndAsIfItHadBeenLater) {
       for (const auto& freeze : freeze_policies()) {
         RunConfig config =
             config_of(std::string(freeze.name), {layout.name.data(), batch, "never"});
-        config.lr.steps = config.run.steps;  // as a run keeps it
+        config.lr.steps = config.run.steps;  // as in a run
         const Course whole = train({{config, config.run.steps}});
-        // A step that does several at once must divide what is left: in runs of even ends alike.
+        // A step that does several at once must divide the remaining steps: true for even ends.
         const std::int64_t between = batch == std::string("grows") ? 4 : 5;
         for (std::int64_t end = 2; end < config.run.steps; end += between) {
           RunConfig shorter = config;
@@ -194,14 +194,14 @@ TEST(ResumedPolicies, GoOnFromTheirEndAsIfItHadBeenLater) {
     }
 }
 
-/// A run that packs its two stages into one rank late, stopped early.
+/// A run that packs its two stages into one rank late, and is stopped early.
 std::vector<Leg> packs_late(const char* batch) {
   RunConfig config = config_of("list", {"pipetransformer", batch, "never"});
   config.freeze.options["at"] = std::vector<std::string>{"epoch 2: 1", "epoch 5: 3"};
   return {{config, 3}, {config, config.run.steps}};
 }
 
-/// The bits of a batch that grows follow from the world that the run began with.
+/// The bits of a batch that grows depend on the world size at the start of the run.
 TEST(ResumedPolicies, DecideTheSameInAWorldOfAnotherSize) {
   std::mt19937 random(2);
   const Grid grids[] = {{1, 1}, {1, 2}, {2, 1}, {1, 3}, {3, 1}, {1, 4}, {2, 2}, {4, 1}};
@@ -221,7 +221,7 @@ TEST(ResumedPolicies, DecideTheSameInAWorldOfAnotherSize) {
               {with_grid(config, grid.pp, grid.dp, "gpipe"), step, {}, grid.pp * grid.dp});
           stops += fmt::format(" {} on pp{}xdp{}", step, grid.pp, grid.dp);
         }
-        legs.insert(legs.begin(), {config, 0});  // where the run begins
+        legs.insert(legs.begin(), {config, 0});  // the start of the run
         legs.push_back({config, config.run.steps});
         Course whole = train({legs.back()}), parts = train(legs);
         whole.layout = parts.layout = "";
@@ -232,7 +232,7 @@ TEST(ResumedPolicies, DecideTheSameInAWorldOfAnotherSize) {
     }
 }
 
-/// Until the next decision, a launch in the world that it was made for has that layout again.
+/// Until the next decision, a launch with the original world size restores that layout.
 TEST(ResumedPolicies, ReturnToTheLayoutOfTheirWorld) {
   for (const char* batch : {"constant", "grows"}) {
     RunConfig config = config_of("list", {"pipetransformer", batch, "never"});

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `study run` with samplers of the outside: one of this test's own, and Optuna's where it is.
+# `study run` with external samplers: one written for this test, and Optuna's, if it is installed.
 # usage: sampler_test.sh CONCERTINA OPTUNA_SAMPLER.PY
 set -u
 binary=$(realpath -- "$1")
@@ -7,9 +7,9 @@ optuna=$(realpath -- "$2")
 . "$(dirname -- "$0")/training_checks.sh"
 
 tiny_run 6
-# search NAME TRIALS COMMAND...: a study of it.
+# search NAME TRIALS COMMAND...: runs a study with this sampler.
 search() {
-  name=$1 trials=$2; shift 2 # trials 0: no bound
+  name=$1 trials=$2; shift 2 # trials 0: no limit
   bound=
   [ "$trials" = 0 ] || bound="trials = $trials"
   cat > "$name.toml" << END
@@ -24,7 +24,7 @@ command = "{program} {args}"
 END
   exits 0 "study $name" "$binary" study run "$name.toml"
 }
-# ended NAME: the trials and how they ended.
+# ended NAME: prints the trials and how they ended.
 ended() { cut -d, -f1-2 "studies/$1/results.csv" | tail -n +2 | xargs; }
 
 cat > draw.py << 'END'
@@ -44,17 +44,17 @@ END
 search drawn 3 python3 draw.py
 [ "$(ended drawn)" = '1,done 2,done 3,done' ] || fail "drawn: $(ended drawn)"
 head -n 1 said | grep -qF '{"study":{"name":"drawn","metric":"validation_loss","goal":"min","trials":3}}' ||
-  fail 'the sampler was not told of the study'
+  fail 'the sampler was not informed of the study'
 [ "$(grep -c '"tell":{"trial":[123],"state":"done","metric":[0-9.]*,"set":{"optimizer.lr":0.00[0-9]*,"model.width":[36]' said)" = 3 ] ||
   fail "tells: $(cat said)"
-# It goes on: what ended is told again, in order.
+# When resumed, it repeats the ended trials to the sampler, in order.
 : > said
 rm -r studies/drawn/3 studies/drawn/results.csv
 exits 0 'resumed' "$binary" study run drawn.toml
 [ "$(grep -o '"tell":{"trial":[0-9]*\|"ask":{"trial":[0-9]*' said | tr -d '"' | xargs)" = \
   'tell:{trial:1 tell:{trial:2 ask:{trial:3 tell:{trial:3' ] || fail "resumed: $(cat said)"
 
-# Whatever a sampler says or does not say: one error, at once, and the study goes on afterwards.
+# Whatever a sampler sends or omits, there is one error without delay, and the study can continue afterwards.
 cat > hostile.py << 'END'
 import os, sys, time
 mode = sys.argv[1]
@@ -75,8 +75,8 @@ END
 # hostile CODE MODE TEXT
 hostile() {
   rm -rf studies/hostile
-  exits "$1" "a sampler that is hostile: $2" timeout -k 1 15 "$binary" study run hostile.toml --sampler "python3 hostile.py '$2'"
-  one_message "$3" "a sampler that is hostile: $2"
+  exits "$1" "a hostile sampler: $2" timeout -k 1 15 "$binary" study run hostile.toml --sampler "python3 hostile.py '$2'"
+  one_message "$3" "a hostile sampler: $2"
   [ "$(wc -c < err)" -lt 2000 ] || fail "$2: the message is too long"
 }
 sed 's/drawn/hostile/; /^command = "python3/d' drawn.toml > hostile.toml
@@ -91,14 +91,14 @@ hostile 1 note 'got {"set":{"optimizer.lr":0.001},"note":1}'
 hostile 1 'not done' 'it said {"done":false'
 hostile 2 word "at: the sampler's answer for trial 1: optimizer.lr"
 hostile 2 null 'data.text = null is not a valid assignment'
-exits 0 'going on after a hostile sampler' "$binary" study run hostile.toml --sampler 'python3 hostile.py well'
+exits 0 'continuing after a hostile sampler' "$binary" study run hostile.toml --sampler 'python3 hostile.py well'
 [ "$(ended hostile)" = '1,done 2,done 3,done' ] || fail "hostile: $(ended hostile)"
 # A metric that no result has: the sampler would search blindly.
 sed 's/drawn/blind/; s/^metric = .*/metric = "validation_los"/; /^command = "python3/d' drawn.toml > blind.toml
 exits 1 'blind' "$binary" study run blind.toml --sampler 'python3 hostile.py well'
-grep -q 'trial 1 is done, but its result has no metric validation_los' err || fail 'no word on the metric'
+grep -q 'trial 1 is done, but its result has no metric validation_los' err || fail 'the missing metric is not reported'
 
-# Without a bound of the study's, the sampler says when it is done.
+# If the study has no limit, the sampler says when it is done.
 search few 0 python3 draw.py
 [ "$(ended few)" = '1,done 2,done 3,done 4,done' ] || fail "few: $(ended few)"
 
@@ -107,13 +107,13 @@ python=$(for python in python3 /usr/bin/python3; do
 done)
 if [ -z "$python" ]; then
   exits 1 'no optuna' python3 "$optuna" --trials 1 model.width=choice:32
-  grep -q 'cannot import optuna' err || fail 'no word on the missing optuna'
+  grep -q 'cannot import optuna' err || fail 'the missing optuna is not reported'
   exit $bad
 fi
 space='optimizer.lr=log:1e-4:1e-2 model.width=choice:32,64 model.dropout=uniform:0:0.3 lr.warmup=uniform:1:3'
 search whole 0 "$python $optuna --trials 6 --start 3 $space"
 [ "$(ended whole | wc -w)" = 6 ] || fail "optuna: $(ended whole)"
-# Without its last two trials it goes on as it did: told of the others, TPE asks for the same.
+# Without its last two trials, it continues as before: given the other trials, TPE proposes the same.
 settings() {
   for trial in 1 2 3 4 5 6; do
     grep -A 7 '"settings"' "studies/whole/$trial/trial.json" | grep '"optimizer.lr"\|"model.\|"lr.warmup"'
@@ -126,6 +126,6 @@ exits 0 'optuna resumed' "$binary" study run whole.toml
 settings | cmp -s before - || fail "optuna resumed: $(settings | diff before -)"
 for line in 'lr=log:1' 'lr=cube:1:2' 'lr' 'lr=uniform:2:1'; do
   exits 2 "$line" "$python" "$optuna" --trials 1 "$line"
-  grep -q "expected KEY=uniform:LOW:HIGH.*got '$line'" err || fail "no word on $line"
+  grep -q "expected KEY=uniform:LOW:HIGH.*got '$line'" err || fail "$line is not reported"
 done
 exit $bad

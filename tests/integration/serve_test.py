@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""`concertina report --serve`: what it answers, to whom, and what a browser shows of it, at two widths, light and dark.
+"""`concertina report --serve`: its answers, who gets them, and what a browser shows, at two widths, light and dark.
 
-usage: serve_test.py CONCERTINA. Without a headless Chromium its part is left out, and said.
+usage: serve_test.py CONCERTINA. Without a headless Chromium, that part is skipped with a message.
 """
 import http.client
 import json
@@ -56,7 +56,7 @@ class Server:
 
 
 def shown(address, width, dark):
-    """The page's document once its script has run."""
+    """Returns the page's document after its script has run."""
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if browser is None:
         return None
@@ -82,14 +82,14 @@ def check_who_is_answered(server):
     silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
     silent[0].sendall(b"GET / HTT")
     began = time.time()
-    assert server.ask("state")[0] == 200 and time.time() - began < 2, "silent clients hold up others"
+    assert server.ask("state")[0] == 200 and time.time() - began < 2, "silent clients delay others"
     with socket.create_connection(("127.0.0.1", server.port)) as large:
         large.sendall(b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n")
     assert server.ask("state")[0] == 200
 
 
 def said(state):
-    """All texts of the page, and its tiles."""
+    """Returns all texts of the page, and its tiles."""
     return json.dumps(state), {label: value for block in state["blocks"] if block["kind"] == "tiles" for value, label in block["tiles"]}
 
 
@@ -101,7 +101,7 @@ def check_run():
         assert tiles["steps"] == "30 of 30" and "finished" in text and any(label.startswith("held-out loss at step 30") for label in tiles), tiles
         assert "Bubble, by cause" in server.ask("report")[1]
         lines = pathlib.Path("runs/one/metrics.jsonl").read_text(encoding="utf-8").splitlines(True)
-        pathlib.Path("runs/one/metrics.jsonl").write_text("".join(lines[:12]), encoding="utf-8")  # as a resume cuts it
+        pathlib.Path("runs/one/metrics.jsonl").write_text("".join(lines[:12]), encoding="utf-8")  # as truncated by a resume
         assert said(server.json("state"))[1]["steps"] == "12 of 30"
         pages = [shown(server.address, width, dark) for width in (1400, 390) for dark in (False, True)]
         for page in filter(None, pages):
@@ -116,7 +116,7 @@ def check_running():
         while not (metrics.exists() and metrics.stat().st_size > 2000):
             assert running.poll() is None
             time.sleep(0.05)
-        with Server() as server:  # the run that was written last
+        with Server() as server:  # serves the run written last
             first = server.json("state")
             time.sleep(1)
             later = server.json("state")

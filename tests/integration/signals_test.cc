@@ -1,4 +1,4 @@
-// Stop signals: held until asked for, in every thread, without a handler.
+// Stop signals are blocked in every thread, without a handler, until they are queried.
 #include "experiments/machine/signals.h"
 
 #include <gtest/gtest.h>

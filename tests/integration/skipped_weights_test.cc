@@ -1,5 +1,5 @@
-// Training in which units leave out their weight gradients by turns: the same bits at every layout,
-// what is left out stays as it was, and nothing else notices.
+// Training in which units skip their weight gradients alternately: the same bits at every layout,
+// skipped weights are unchanged, and nothing else is affected.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,12 +16,12 @@ namespace {
 
 constexpr int kSkipSteps = 7;
 
-/// As two stages of the small model would: all units but those that share the token table.
+/// The groups for two stages of the small model: all units but those sharing the token table.
 std::vector<SkipGroup> two_stages() {
   return {{{1, 2, 3}, 2}, {{4, 5, 6}, 1}};
 }
 
-/// Steps [1, kSkipSteps] on threads; from step 3 on with these groups.
+/// Trains steps [1, kSkipSteps] on threads, from step 3 on with these groups.
 Outcome train_skipping(int ranks, const RunConfig& config, const std::vector<SkipGroup>& groups,
                        const std::vector<LayoutChange>& changes = {}) {
   return train_threads(ranks, config, {0, kSkipSteps, "", ""}, cpu_backend,
@@ -72,7 +72,7 @@ TEST(SkippedWeights, OfNoUnitLeaveEveryBit) {
   EXPECT_EQ(train_skipping(2, config, {{{1, 2, 3}, 0}, {{4, 5, 6}, 0}}), without);
 }
 
-/// All bits of a bucket's weights and optimizer state, on a rank that holds them all.
+/// Returns all bits of a bucket's weights and optimizer state, on a rank that holds them all.
 std::vector<float> bits_of(const Trainer& trainer, std::size_t bucket) {
   const View weights = trainer.state().weights()[bucket];
   std::vector<float> bits(weights.f32(), weights.f32() + weights.count);
@@ -96,7 +96,7 @@ bool same_floats(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-/// From the same state, the step makes the same gradients but for those that are left out.
+/// From the same state, the step computes the same gradients except those that are skipped.
 TEST(SkippedWeights, StayAsTheyWereAndNothingElseNotices) {
   RunConfig config = with_grid(small_config(), 1, 1, "zb-h1");
   config.optimizer.clip = 0;  // else the norm of all gradients scales each
@@ -175,8 +175,8 @@ TEST(SkippedWeights, RunNoProductOfWeightGradients) {
   });
 }
 
-/// What the policy plans follows from the layout that the run starts with; its progress is all that
-/// another launch needs.
+/// The policy plans for the layout in which the run starts; its progress is all that another launch
+/// needs.
 TEST(SkippedWeights, ArePlannedOnceAndResumeAtAnyLayout) {
   RunConfig config = with_grid(small_config(), 2, 1, "1f1b");
   config.freeze.policy = "weights-only";

@@ -1,4 +1,4 @@
-// Which samples an epoch keeps: as many are found again as the best of all plans would have.
+// Which samples an epoch keeps in the cache: as many hits as with the best possible plan.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace concertina {
 namespace {
 
-/// Hits of single samples where what is needed last goes first (Belady 1966).
+/// Hits of single samples if the sample needed last is evicted first (Belady 1966).
 int hits_of_belady(const std::vector<int>& samples, std::size_t from, std::size_t slots) {
   const auto next_use = [&](std::size_t at) {
     return std::find(samples.begin() + static_cast<std::ptrdiff_t>(at) + 1, samples.end(),
@@ -53,7 +53,7 @@ TEST(SlotPlan, HasTheHitsOfBeladyInWholeMicrobatches) {
           const int number = epoch % views * kSamples + static_cast<int>(sample);
           seen.push_back(number);
           const std::int64_t slot = plan.before(e, sample);
-          EXPECT_TRUE(slot < 0 || held.at(slot) == number);  // nobody has taken it
+          EXPECT_TRUE(slot < 0 || held.at(slot) == number);  // it still holds this sample
           there += slot >= 0 ? 1 : 0;
         }
         for (int j = i; j < i + size; ++j) {

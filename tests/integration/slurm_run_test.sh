@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `concertina run` in a job of Slurm, whose commands are stubs: slurm_run_test.sh PROGRAM MPIRUN OPTIONS...
+# `concertina run` in a Slurm job, with stubs for Slurm's commands: slurm_run_test.sh PROGRAM MPIRUN OPTIONS...
 # CONCERTINA_SLURM=PATH adds a real Slurm, as for slurm_test.sh.
 here=$(realpath -- "$(dirname -- "$0")")
 . "$here/common.sh" "$@"
@@ -28,7 +28,7 @@ case "$1 $2" in
   *) exit 1 ;;
 esac
 END
-# On this one host, whatever hosts are meant.
+# Runs on this host, whatever hosts are given.
 cat >bin/launch <<END
 #!/bin/bash
 echo "\$1" >>"$folder/launches"
@@ -39,7 +39,7 @@ chmod +x bin/*
 export STUB=$folder
 job=(env PATH="$folder/bin:$PATH" SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=2 "SLURM_JOB_NODELIST=n[1-2]"
   "SLURM_TASKS_PER_NODE=2(x2)" "$program" run)
-# signalled STATE SIGNAL RUN: the calls of scontrol after a signal in a job that is in that state.
+# signalled STATE SIGNAL RUN: the calls of scontrol after a signal in a job in this state.
 signalled() {
   echo "$1" >state
   : >calls
@@ -53,7 +53,7 @@ signalled() {
   [ $code = 75 ] || { cat said; die "exit code $code after $2"; }
 }
 signalled RUNNING USR1 warned
-grep -qx 'requeue 7' calls || die "a warned job is not requeued: $(cat calls)"
+grep -qx 'requeue 7' calls || die "a job warned by a signal is not requeued: $(cat calls)"
 grep -qx 'n1:2' launches || die "not on the first node: $(cat launches)"
 signalled RUNNING TERM preempted
 grep -qx 'requeue 7' calls || die "a pre-empted job is not requeued: $(cat calls)"
@@ -69,13 +69,13 @@ grep -qx 'requeue 6_3' calls || die "a task of an array is not requeued: $(cat c
 [ -n "${CONCERTINA_SLURM:-}" ] || exit 0
 
 # ---- A real Slurm: three nodes, one of them a spare --------------------------------
-home=$("$CONCERTINA_SLURM" up 3 4) || die 'no Slurm'
+home=$("$CONCERTINA_SLURM" up 3 4) || die 'Slurm did not start'
 . "$home/env"
 trap '"$CONCERTINA_SLURM" down; rm -rf "$folder"' EXIT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 real_steps=1500
 run 2 "${train[@]}" run.name=clean run.steps=$real_steps
-# submit RUN SBATCH_OPTIONS: as the guide has it.
+# submit RUN SBATCH_OPTIONS: submits as described in the guide.
 submit() {
   printf '#!/bin/bash\n#SBATCH --requeue --open-mode=append --output=%s\nexec %s run --ranks 4 %s -- %s\n' \
     "$folder/out-$1" "$program" "${launcher:-}" "${train[*]} parallel.dp=2 run.steps=$real_steps run.name=$1" >"$1.sbatch"
@@ -87,18 +87,18 @@ nodes_of() { tail -n 1 "runs/$1/launches.jsonl" | grep -oE '"host":"n[0-9]"' | c
 launches() { [ "$(wc -l <"runs/$1/launches.jsonl")" -ge "$2" ]; }
 finished() { # run, least launches, least requeues
   until_true "$1 does not end" 180 state_is COMPLETED
-  [ "$(hash_of "runs/$1")" = "$(hash_of runs/clean)" ] || die "$1 has other bits"
-  launches "$1" "$2" || die "$1 was not disturbed: $(cat "runs/$1/launches.jsonl")"
+  [ "$(hash_of "runs/$1")" = "$(hash_of runs/clean)" ] || die "the bits of $1 differ"
+  launches "$1" "$2" || die "$1 was not interrupted: $(cat "runs/$1/launches.jsonl")"
   local restarts
   restarts=$(scontrol show job "$job_id" | grep -oE 'Restarts=[0-9]+')
   [ "${restarts#*=}" -ge "$3" ] || die "$1: $restarts"
   echo "$1: same bits; $(wc -l <"runs/$1/launches.jsonl") launches, $restarts"
 }
 
-# The cluster by srun, and the template.
+# Tests the cluster through srun, and the template.
 srun --nodes=3 --ntasks-per-node=2 --mpi=pmix "$program" doctor --cluster --json run.dir="$folder/runs" >doctor ||
   die "the cluster has errors: $(cat doctor)"
-grep -q '^{"hosts":3,"ranks":6,' doctor || die "not the cluster: $(cat doctor)"
+grep -q '^{"hosts":3,"ranks":6,' doctor || die "this is not the cluster: $(cat doctor)"
 mkdir -p tree/experiments tree/build/experiments
 cp "$here/../../experiments/env.sh" tree/experiments/ && ln -s "$program" tree/build/experiments/
 job_id=$(cd tree && sbatch --parsable --nodes=2 --ntasks-per-node=2 --output="$folder/out-template" \
@@ -122,7 +122,7 @@ until_true 'no step 100' 60 reached requeued-job 100
 scontrol requeue "$job_id"
 finished requeued-job 2 1
 
-# A node with ranks dies: the job goes on with the spare one.
+# A node with ranks dies: the job continues with the spare node.
 submit kept-job --no-kill
 until_true 'no step 100' 60 reached kept-job 100
 "$CONCERTINA_SLURM" kill n2
@@ -132,7 +132,7 @@ finished kept-job 2 0
 node_is n2 down || until_true 'n2 is not down' 60 node_is n2 down
 "$CONCERTINA_SLURM" up >/dev/null
 
-# The node of the batch script dies: Slurm starts the job again.
+# The node of the batch script dies: Slurm restarts the job.
 until_true 'n2 is not back' 60 node_is n2 idle
 submit lost-job
 until_true 'no step 100' 60 reached lost-job 100
@@ -141,7 +141,7 @@ until_true 'n1 is not down' 60 node_is n1 down
 "$CONCERTINA_SLURM" up >/dev/null
 finished lost-job 2 1
 
-# A drained node: what runs there ends, and the next start is elsewhere.
+# A drained node: its tasks end, and the next start uses another node.
 submit drained-job --nodes=2
 until_true 'no step 100' 60 reached drained-job 100
 scontrol update NodeName=n1 State=DRAIN Reason=test
@@ -150,17 +150,17 @@ finished drained-job 2 1
 [ "$(nodes_of drained-job)" = 'n2 n3' ] || die "on $(nodes_of drained-job)"
 scontrol update NodeName=n1 State=RESUME
 
-# One of higher priority takes the nodes.
+# A job with higher priority takes the nodes.
 submit pushed-job --partition=main --signal=B:USR1@60
 until_true 'no step 100' 60 reached pushed-job 100
 sbatch --partition=urgent --nodes=3 --exclusive --output=/dev/null --wrap 'sleep 2' >/dev/null
 finished pushed-job 2 1
 
-# What the user cancels stays cancelled, and is whole.
+# A job that the user cancels stays cancelled, with a complete checkpoint.
 submit cancelled-job
 until_true 'no step 100' 60 reached cancelled-job 100
 scancel "$job_id"
-until_true 'a cancelled job goes on' 60 state_is CANCELLED
+until_true 'a cancelled job continues' 60 state_is CANCELLED
 sleep 8
-state_is CANCELLED || die "a cancelled job starts again: $(scontrol show job "$job_id")"
+state_is CANCELLED || die "a cancelled job is restarted: $(scontrol show job "$job_id")"
 "$program" checkpoint verify "$(ls -d runs/cancelled-job/checkpoints/step-* | tail -n 1)" || die 'a cancelled job left a bad checkpoint'

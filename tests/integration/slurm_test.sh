@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Studies as array jobs: `study submit`, `trial` and `collect`, with stubs of Slurm's commands.
-# usage: slurm_test.sh CONCERTINA MPIRUN [OPTION...]
-# CONCERTINA_SLURM=PATH adds a real Slurm, which `PATH up 2 4 MaxArraySize=10` (nodes, cores of each,
-# a line of slurm.conf) brings up and `PATH down` ends; `up` prints a directory whose `env` is sourced, and which `down` finds in SLURM_HOME_DIR.
+# usage: slurm_test.sh CONCERTINA MPIRUN [OPTION...] CONCERTINA_SLURM=PATH adds a real Slurm, which
+# `PATH up 2 4 MaxArraySize=10` (nodes, cores per node, a line of slurm.conf) starts and `PATH down`
+# stops; `up` prints a directory whose `env` is sourced, and which `down` finds in SLURM_HOME_DIR.
 set -u
 binary=$(realpath -- "$1")
 mpirun=$2
@@ -25,12 +25,12 @@ optimizer.lr = [0.001, 0.003]
 command = "{program} {args}"
 END
 four='studies/four 100%'
-# A trial that takes a while, with checkpoints.
+# A trial that takes some time, with checkpoints.
 sed 's/^steps = .*/steps = 1500/' base.toml > long-base.toml
 printf '[checkpoint]\nevery = 500\n' >> long-base.toml
 sed 's/four 100%/long/; s/"base.toml"/"long-base.toml"/; /grid/d; /lr =/d' four.toml > long.toml
 
-# Without Slurm the script can be seen, and nothing is made.
+# Without Slurm, the script can be printed, and nothing is created.
 mkdir bare && ln -s "$(python3 -c 'import sys; print(sys.executable)')" bare/python3
 path="env PATH=$PWD/bare"
 study 0 submit four.toml --dry-run --time 4 --at-once 3 --nodes 2 --cpus-per-task 5 \
@@ -42,13 +42,13 @@ for line in '--array=1-4%3' '--ntasks=1' '--nodes=2' '--cpus-per-task=5' '--time
 done
 has 'export SRUN_CPUS_PER_TASK=5' 'script'
 has "exec $binary study trial '$PWD/studies/four 100%' \"\$SLURM_ARRAY_TASK_ID\"" 'script'
-bash -n out || fail 'the script is no program of bash'
+bash -n out || fail 'the script is not valid bash'
 refused 'sbatch is not on PATH' submit four.toml
 path=
-[ ! -e studies ] || fail 'a submission that was refused made a folder'
+[ ! -e studies ] || fail 'a rejected submission created a folder'
 
 fake_slurm "$PWD/fake"
-# What cannot be submitted.
+# Studies that cannot be submitted.
 printf '[search]\nmethod = "asha"\nmetric = "loss"\nmin_steps = 2\n' | cat four.toml - > search.toml
 refused 'a search cannot be submitted' submit search.toml
 for option in --array=1-2 -a1-2 '-a 1-2' --arr=3 '--arr 3' --sig=USR1 --outp=x --open=append -Qa1 -ox -Ho; do
@@ -57,16 +57,16 @@ done
 SBATCH_ARRAY_INX=1-2 refused 'SBATCH_ARRAY_INX overrides --array' submit four.toml
 refused 'the study defines a launcher' submit four.toml --launcher srun
 refused 'not in range' submit four.toml --time 0
-[ ! -e studies ] || fail 'a submission that was refused made a folder'
+[ ! -e studies ] || fail 'a rejected submission created a folder'
 
-# Queued, run, collected; what waits is not submitted twice.
+# Trials are queued, run and collected; queued ones are not submitted twice.
 study 0 submit four.toml --at-once 2
 has 'submitted 4 trials of studies/four 100% as job 11: 1-4' submit
 study 0 submit four.toml
 has 'skipped: 1-4' 'submit again'
 study 0 collect "$four"
 has 'no results yet' collect
-[ "$(grep -c '^queued .* job 11_[1-4], PENDING' out)" = 4 ] || fail 'collect does not name what is queued'
+[ "$(grep -c '^queued .* job 11_[1-4], PENDING' out)" = 4 ] || fail 'collect does not list queued trials'
 serve
 [ "$(cat fake/codes)" = "$(printf '11_%d 0\n' 1 2 3 4)" ] || fail "exit codes: $(cat fake/codes)"
 study 0 collect "$four/" --json
@@ -91,10 +91,10 @@ sed -i 's/0.003/0.004/' four.toml
 refused 'the folder belongs to another study: [grid], [[zip]] or [[arm]] differs' submit four.toml
 refused 'the folder belongs to another study: [grid], [[zip]] or [[arm]] differs' submit four.toml --dry-run
 
-# Trials alone, as the study itself runs them: the same bits.
+# The same trials run by the study itself give the same bits.
 study 0 run long.toml --dir undisturbed
 cp undisturbed/long/study.toml .
-# until_steps N TRIAL: until its run has that many lines.
+# until_steps N TRIAL: waits until its run has N lines.
 until_steps() {
   for _ in $(seq 3000); do
     [ "$(cat "studies/long/$2/run/metrics.jsonl" 2> /dev/null | wc -l)" -ge "$1" ] && return
@@ -103,21 +103,21 @@ until_steps() {
   fail "trial $2 did not reach step $1"
 }
 
-# The signal that comes before the time is over: a checkpoint, 75, requeued, resumed. The other
-# trial runs beside it, by `study run`, which leaves out what a task runs.
+# The signal before the time limit: a checkpoint, exit code 75, requeued, resumed. At the same time,
+# `study run` runs the other trial and skips the one that a task runs.
 study 0 submit long.toml
 serve &
 server=$!
 until_steps 550 1
 batch=$(cat fake/pid)
 train=$(children_of "$batch")
-kill -STOP $train # so that it has not ended before the other one has
+kill -STOP $train # so that it does not end before the other one
 study 0 collect studies/long
-grep -q '^running .* job 12_1, RUNNING on n1' out || fail 'collect does not name what runs'
+grep -q '^running .* job 12_1, RUNNING on n1' out || fail 'collect does not list running trials'
 refused 'is using trial 1' trial studies/long 1
 study 1 run long.toml
-has 'skipped, since other processes run them: 1' 'study run beside a task'
-grep -q 'trial 2 done' err || fail 'study run beside a task: trial 2'
+has 'skipped, since other processes run them: 1' 'study run during a task'
+grep -q 'trial 2 done' err || fail 'study run during a task: trial 2'
 kill -USR1 "$batch"
 for _ in $(seq 500); do # until the signal waits for the stopped process: USR1 is bit 9
   grep -q '^ShdPnd:.*2..$' "/proc/$train/status" && break
@@ -132,29 +132,29 @@ study 0 collect studies/long
 for trial in 1 2; do
   [ -n "$(hash_in studies/long/$trial)" ] &&
     [ "$(hash_in studies/long/$trial)" = "$(hash_in undisturbed/long/$trial)" ] ||
-    fail "trial $trial has other bits"
+    fail "the bits of trial $trial differ"
 done
 
-# A task that is gone without a word: lost, and submitted again.
+# A task that disappears without a trace is reported as lost, and submitted again.
 rm -r studies/long
 study 0 submit long.toml --json
 grep -qF '"job":"13","trials":[1,2],"repeated":[],"under_way":[]' out || fail 'submit --json'
 sed -i '/ 2 PENDING/d' fake/queue
-serve 2> /dev/null & # bash names who is killed
+serve 2> /dev/null & # bash reports killed processes
 server=$!
 until_steps 550 1
 batch=$(cat fake/pid)
 kill -KILL "$batch" $(children_of "$batch")
 wait $server 2> /dev/null
 study 0 collect studies/long
-grep -q '^lost  *1  *1$' out || fail 'collect does not name the lost trial'
-grep -q '^left  *1  *2$' out || fail 'collect does not name what is left'
+grep -q '^lost  *1  *1$' out || fail 'collect does not list the lost trial'
+grep -q '^left  *1  *2$' out || fail 'collect does not list the remaining trials'
 study 0 submit long.toml
 has 'submitted 2 trials of studies/long as job 14: 1-2' 'lost'
 serve
-[ "$(hash_in studies/long/1)" = "$(hash_in undisturbed/long/1)" ] || fail 'a lost trial has other bits'
+[ "$(hash_in studies/long/1)" = "$(hash_in undisturbed/long/1)" ] || fail 'the bits of a lost trial differ'
 
-# Failed trials: repeated when told; their records stay where nothing could be submitted.
+# Failed trials are repeated if requested; their records are kept if nothing can be submitted.
 cat > fails.toml << 'END'
 base = "base.toml"
 [grid]
@@ -181,7 +181,7 @@ study 0 collect studies/fails
 grep -q '^failed  *1  *2$' out || fail 'failed again'
 
 # More trials than an array may have indices: several arrays, each trial in its folder; with
-# --at-once one after another.
+# --at-once, one after another.
 echo 10 > fake/most
 seeds=$(seq -s ', ' 12)
 printf 'base = "base.toml"\nseeds = [%s]\n[launch]\ncommand = "{program} {args}"\n' "$seeds" > many.toml
@@ -201,8 +201,8 @@ serve
 [ "$(tail -n 12 fake/codes | grep -c ' 0$')" = 12 ] || fail "codes: $(cat fake/codes)"
 study 0 collect studies/many --json
 grep -qF '"done":[1,2,3,4,5,6,7,8,9,10,11,12]' out || fail 'two arrays: not all are done'
-grep -q 'trial 12 done' studies/many/12/slurm.txt || fail 'the output of trial 12 is elsewhere'
-# The second array is refused: the first stays, the same command submits the rest.
+grep -q 'trial 12 done' studies/many/12/slurm.txt || fail 'the output of trial 12 is missing'
+# The second array is rejected: the first one stays, and the same command submits the rest.
 sed -i 's/seeds = .*/seeds = ['"$(seq -s ', ' 13 31 | sed 's/^/1, /')"']/; s/^base/name = "halves"\nbase/' many.toml
 mv fake/bin/sbatch fake/bin/sbatch.good
 printf '#!/bin/sh\n[ "$(wc -l < "%s/fake/dependencies")" -lt %d ] && exec "%s/fake/bin/sbatch.good" "$@"\necho no room >&2; exit 1\n' \
@@ -219,14 +219,14 @@ echo 0 > fake/most
 refused 'this cluster does not support array jobs' submit many.toml --dry-run
 rm fake/most
 
-# Launchers: mpirun by itself, srun when told, the study's own; a lost node is not the trial's.
+# Launchers: mpirun by default, srun if requested, the study's own; a lost node is not the trial's failure.
 sed 's/^command = .*/ranks = 2/; s/"base.toml"/"..\/base.toml"/' fails.toml > usual.toml
 mkdir other && mv usual.toml other && cp text other
 PATH=$fake/bin:$(dirname "$(command -v "$mpirun")"):$PATH
 (cd other && bad=0 && study 0 submit usual.toml --retry-failed && study 0 trial studies/usual 1 && exit $bad) ||
-  fail 'the usual launcher'
+  fail 'the default launcher failed'
 grep -q '"world_size": *2\|"ranks": *2' other/studies/usual/1/run/result.json other/studies/usual/1/trial.json ||
-  fail 'the usual launcher did not start two ranks'
+  fail 'the default launcher did not start two ranks'
 printf '#!/bin/sh\necho "srun $*" >> "%s/called"\nexit "${code:-205}"\n' "$PWD" > fake/bin/srun
 chmod +x fake/bin/srun
 (cd other && bad=0 && study 0 submit usual.toml --dir by-srun --launcher srun && exit $bad) || fail 'srun'
@@ -236,16 +236,16 @@ grep -q "^srun --mpi=pmix -n 2 $binary train @" called || fail "srun was not cal
 [ "$(grep -c '^23_1 75$' fake/codes)" = 5 ] || fail "a lost node: $(cat fake/codes)"
 [ ! -e other/by-srun/usual/1/trial.json ] || fail 'a lost node became a failed trial'
 SLURM_JOB_ID=9 SLURM_JOB_NUM_NODES=1 study 1 trial other/by-srun/usual 1 --launcher srun
-[ -e other/by-srun/usual/1/trial.json ] || fail 'a launcher that fails on one node is no lost node'
+[ -e other/by-srun/usual/1/trial.json ] || fail 'a launcher that fails on one node is treated as a lost node'
 
 [ -n "${CONCERTINA_SLURM:-}" ] || exit $bad
 
-# The real thing: six trials on two nodes, one told to stop, a node that dies.
+# A real Slurm: six trials on two nodes, one of them told to stop, and a node that dies.
 PATH=${PATH#"$fake/bin:"}
-home=$("$CONCERTINA_SLURM" up 2 4 MaxArraySize=10) || { fail 'no Slurm'; exit $bad; }
+home=$("$CONCERTINA_SLURM" up 2 4 MaxArraySize=10) || { fail 'Slurm did not start'; exit $bad; }
 . "$home/env"
 trap '"$CONCERTINA_SLURM" down; rm -rf "$scratch"' EXIT
-# More trials than an array may have indices, in a study whose name Slurm's parser must take.
+# More trials than an array may have indices, in a study whose name is hard for Slurm's parser.
 printf 'name = "many \\"é\\" o%%a'"'"'s"\nbase = "base.toml"\nseeds = [%s]\n[launch]\ncommand = "{program} {args}"\n' \
   "$seeds" > many.toml
 many="studies/many \"é\" o%a's"
@@ -260,14 +260,14 @@ for _ in $(seq 120); do
 done
 grep -qF '"done":[1,2,3,4,5,6,7,8,9,10,11,12]' out || fail 'two real arrays: not all are done'
 for trial in 1 10 12; do
-  grep -qF "trial $trial done" "$many/$trial/slurm.txt" || fail "the output of trial $trial is elsewhere"
+  grep -qF "trial $trial done" "$many/$trial/slurm.txt" || fail "the output of trial $trial is missing"
 done
 sed -i 's/^steps = .*/steps = 6000/' long-base.toml
 printf 'name = "six"\nbase = "long-base.toml"\nseeds = [1, 2, 3, 4, 5, 6]\n[launch]\nranks = 2\n' > six.toml
 study 0 run six.toml --dir undisturbed
 study 0 submit six.toml --at-once 4
 job=$(sed -n 's/.* as job \([0-9]*\):.*/\1/p' out)
-# running_with_checkpoint AWK_CONDITION: trial and node of one that runs and has what to go on from.
+# running_with_checkpoint AWK_CONDITION: prints trial and node of a running trial that has a checkpoint.
 running_with_checkpoint() {
   for _ in $(seq 600); do
     while read -r trial on; do
@@ -289,9 +289,9 @@ study 0 collect studies/six
 for trial in 1 2 3 4 5 6; do
   [ -n "$(hash_in studies/six/$trial)" ] &&
     [ "$(hash_in studies/six/$trial)" = "$(hash_in undisturbed/six/$trial)" ] ||
-    fail "trial $trial has other bits on a cluster"
+    fail "the bits of trial $trial differ on a cluster"
 done
 for trial in "${first% *}" "${node% *}"; do
-  [ "$(wc -l < studies/six/$trial/run/launches.jsonl)" -ge 2 ] || fail "trial $trial was not disturbed"
+  [ "$(wc -l < studies/six/$trial/run/launches.jsonl)" -ge 2 ] || fail "trial $trial was not interrupted"
 done
 exit $bad

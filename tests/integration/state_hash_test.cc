@@ -1,5 +1,5 @@
-// What ranks send each other for the hash of a state: it must not take tables of a whole model on
-// every rank. That the hash is right at any layout is the matter of layout_bits_test.cc.
+// Messages between ranks for the hash of a state: no rank may need tables of the whole model. That
+// the hash is right at any layout is tested by layout_bits_test.cc.
 #include "experiments/run/state_hash.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace concertina {
 namespace {
 
-/// Counts the bytes that arrive.
+/// Counts the received bytes.
 class CountedCommunicator final : public Communicator {
  public:
   explicit CountedCommunicator(Communicator& inner) : inner_(inner) {}
@@ -69,7 +69,7 @@ TEST(StateHash, DigestsGoToTheFirstRankAlone) {
     if (world.rank() == 0)
       for (const Bucket& bucket : trainer.assignment().buckets) blocks += block_count(bucket);
   });
-  EXPECT_GT(received[0], 32 * blocks);  // what it does not own itself
+  EXPECT_GT(received[0], 32 * blocks);  // tensors that it does not own
   EXPECT_LT(received[0], 64 * blocks + 65);
   for (int rank = 1; rank < kRanks; ++rank)
     EXPECT_EQ(received[static_cast<std::size_t>(rank)], 64U);

@@ -1,5 +1,5 @@
-// Wrong numbers in a step: which faults are found, by whom, what is named, and that a run which is
-// put right has the bits of one without a fault, at any layout.
+// Wrong numbers in a step: which faults are detected, by which ranks, what is reported, and that a
+// repaired run has the bits of one without a fault, at any layout.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,14 +24,14 @@ class StepFaults : public testing::Test {
 };
 
 struct Found {
-  StepFault fault;                 // of the first rank that works
-  std::vector<std::string> names;  // of tensors that are not what was recorded, by any rank
-  int faults = 0;                  // steps that had one
+  StepFault fault;                 // of the first working rank
+  std::vector<std::string> names;  // of tensors that differ from the record, on any rank
+  int faults = 0;                  // steps with a fault
   std::string state_sha256;
 };
 
-/// kSteps steps, each looked at. What can be repaired is, and tried again; else, with `passes`, the
-/// step is passed over; else training ends there.
+/// Trains kSteps steps and checks each. A repairable fault is repaired and the step repeated;
+/// otherwise, with `passes`, the step is skipped; otherwise, training ends.
 Found train(int ranks, const RunConfig& config, bool passes = false,
             const MakeBackend& make_backend = cpu_backend) {
   std::vector<Found> all(static_cast<std::size_t>(ranks));
@@ -150,7 +150,7 @@ TEST_F(StepFaults, WhatNoReplicaHasIsFoundAndNotRepaired) {
   }
 }
 
-/// What is not looked at in a step, an update spreads to all replicas: nobody can see it
+/// If a step is not checked, the update spreads the flip to all replicas, and it cannot be detected
 /// afterwards.
 TEST_F(StepFaults, AFlipThatNobodyLooksAtIsEverybodys) {
   arm_failpoints("weight-bit@1:rank=0");  // nothing is recorded before the first update

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What a file system may do to a run: refuse a write, lose a file, have no room for a log. A run ends
-# for none of it as long as its state is safe, and nothing is lost without a word.
+# File systems that reject writes, lose files, or have no space for a log. No such failure ends a
+# run as long as its state is safe, and nothing is lost silently.
 # usage: storage_test.sh CONCERTINA FAILING_CALLS.so
 set -u
 binary=$(realpath -- "$1") shim=$(realpath -- "$2")
@@ -32,7 +32,7 @@ warmup = 2
 trace = 0
 END
 
-# train CODE NAME [--set ...]: exits with CODE.
+# train CODE NAME [--set ...]: expects exit code CODE.
 train() {
   code=$1; shift
   expect "$code" 0 "$@"
@@ -45,7 +45,7 @@ failing() {
     "FAILING_CALL=$calls" "$binary" train @base.toml --set "run.name=$name" "$@"
 }
 
-# commits NAME STEP...: those and no others.
+# commits NAME STEP...: expects exactly these commits.
 commits() {
   name=$1; shift
   wanted=$(for step; do printf 'step-%08d ' "$step"; done)
@@ -57,13 +57,13 @@ commits() {
 train 0 whole
 wanted_hash=$(hash_of whole)
 [ -n "$wanted_hash" ] || fail 'no state_sha256'
-same_bits() { [ "$(hash_of "$1")" = "$wanted_hash" ] || fail "$1 has other bits"; }
+same_bits() { [ "$(hash_of "$1")" = "$wanted_hash" ] || fail "the bits of $1 differ"; }
 
-# A checkpoint that cannot be written is a warning, unless it is the last one.
+# A checkpoint that cannot be written gives a warning, unless it is the last one.
 every='--set checkpoint.every=2 --set checkpoint.keep=9'
 failing "fsync 1 1000 $ENOSPC step-00000002.partial" 0 gap $every
 grep -q 'warning.*cannot write the checkpoint of step 2: fsync failed: No space left' err ||
-  fail 'a checkpoint that failed is not told of'
+  fail 'a failed checkpoint is not reported'
 commits gap 4 6
 same_bits gap
 failing "fsync 1 1000 $EIO step-00000006.partial" 1 last $every
@@ -73,7 +73,7 @@ train 0 last $every
 same_bits last
 
 end_of_first_cases
-# A first start that is killed at any call can be started again.
+# A first start that is killed at any call can be repeated.
 for call in mkdir rename fsync; do
   i=1
   while [ $i -lt 40 ]; do
@@ -88,19 +88,19 @@ for call in mkdir rename fsync; do
   [ $i -gt 1 ] && [ $i -lt 40 ] || fail "killed at $((i - 1)) calls of $call"
 done
 
-# Killed at any call of a checkpoint that is written beside steps, by whatever thread: what was told of is there and whole,
-# and the bits are the same.
+# Killed at any call of a checkpoint that is written in the background, by any thread: every
+# reported checkpoint exists and is complete, and the bits are the same.
 killed=0 tried=0
 for call in 'mkdir partial' 'fallocate shard' 'pwrite shard' 'fsync shard' 'fsync partial' 'fsync checkpoints' \
   'rename step-' 'unlinkat removed' 'fallocate room.tmp'; do
   for at in 1 3 4 6; do
-    name=killed-$((tried = tried + 1))  # no part of which is in a call
+    name=killed-$((tried = tried + 1))  # must not contain a part of a call
     env "LD_PRELOAD=$shim" "FAILING_CALL=${call% *} $at $at 0 ${call#* }" "$binary" train @base.toml checkpoint.every=1 \
       --set "run.name=$name" > out 2> err
     [ $? = 137 ] && killed=$((killed + 1))
     told=$(sed -n 's/^{"step":\([0-9]*\),"event":"checkpoint".*/\1/p' "runs/$name/events.jsonl" 2> /dev/null | tail -n 1)
     newest=$(ls "runs/$name/checkpoints" 2> /dev/null | sed -n 's/^step-0*\([0-9]*\)$/\1/p' | sort -n | tail -n 1)
-    [ "${newest:-0}" -ge "${told:-0}" ] || fail "$name: step $told was told of, $newest is there"
+    [ "${newest:-0}" -ge "${told:-0}" ] || fail "$name: step $told was reported, but the newest is $newest"
     [ -z "$newest" ] || exits 0 "verify $name" "$binary" checkpoint verify "runs/$name"
     from=; [ -n "$newest" ] || from=--from-scratch
     train 0 "$name" --set checkpoint.every=1 $from
@@ -109,14 +109,14 @@ for call in 'mkdir partial' 'fallocate shard' 'pwrite shard' 'fsync shard' 'fsyn
 done
 [ $killed -ge 25 ] || fail "only $killed of 36 launches were killed"
 
-# What cannot be deleted is no reason to end, nor to stop checkpointing.
+# An undeletable checkpoint ends neither the run nor its checkpoints.
 failing "unlinkat 1 1000 $EIO .removed" 0 old --set checkpoint.every=1 --set checkpoint.keep=1
-grep -q 'warning.*cannot remove an old checkpoint' err || fail 'failed prune is not told of'
+grep -q 'warning.*cannot remove an old checkpoint' err || fail 'a failed prune is not reported'
 same_bits old
 commits old 6
 train 0 old --set checkpoint.every=1 --set checkpoint.keep=1
 
-# Logs, plots and the terminal end no run.
+# Failures of logs, plots and the terminal never end a run.
 for part in metrics.jsonl events.jsonl tfevents.; do
   name=without-$(echo $part | cut -c 1-3)
   failing "write 1 1000 $ENOSPC $part" 0 "$name"
@@ -130,22 +130,22 @@ timeout 60 "$binary" train @base.toml --set run.name=mute > out 2> /dev/full < /
   fail 'a full log ends the run'
 same_bits mute
 
-# A result that cannot be written is tried again, and then said; the same command writes it, also in
-# place of that of fewer steps.
+# A result that cannot be written is retried, and then reported; the same command writes it, also
+# replacing that of fewer steps.
 failing "write 1 1 $EIO result.json" 0 result
 grep -q 'warning runs/result/result.json: write failed: Input/output error: retrying' err ||
-  fail 'a second try is not told of'
+  fail 'a retry is not reported'
 same_bits result
 failing "write 1 9 $ENOSPC result.json" 1 result --set run.steps=8 --set checkpoint.keep=1
 one_message 'cannot write result.json: write failed: No space left' 'no room for a result'
 grep -q 'try: .*rerun the same command to write it: .*the checkpoint of step 8 is complete' message ||
-  fail 'the message does not say that the run is whole'
-grep -q '^held-out loss' out || fail 'the closing words are lost with the result'
+  fail 'the message does not say that the run is complete'
+grep -q '^held-out loss' out || fail 'the summary is lost with the result'
 commits result 8
 train 0 result --set run.steps=8 --set checkpoint.keep=1
-grep -q '"steps": 8,' runs/result/result.json || fail 'the result is that of another step'
+grep -q '"steps": 8,' runs/result/result.json || fail 'the result is of another step'
 
-# Logs that fill the disk leave the room of the last checkpoint.
+# Logs that fill the disk leave space for the last checkpoint.
 mkdir disk
 cat > on_small_disk << 'END'
 mount -t tmpfs -o size=2m tmpfs disk || exit 3
@@ -159,12 +159,12 @@ if unshare -m sh -c 'mount -t tmpfs tmpfs disk' 2> /dev/null; then
   exits 1 'a disk without room' unshare -m sh on_small_disk "$binary" train @base.toml \
     run.dir=disk run.name=fills run.steps=5 model.width=128
   grep -q 'warning.*no space for the next checkpoint (up to [0-9.]* MiB): .*No space left' err ||
-    fail 'a disk without room is not told of at the start'
+    fail 'a disk without space is not reported at the start'
 else
-  echo 'no mounts here: a disk that logs fill is not tried'
+  echo 'no mounts here: a disk filled by logs is not tested'
 fi
 
-# Results that nobody got are a failure.
+# Output that cannot be written is a failure.
 for command in 'eval runs/whole --json' 'schedule show 1f1b --ranks 2 --microbatches 4' \
   'checkpoint inspect runs/whole' '--help'; do
   "$binary" $command > /dev/full 2> err
@@ -180,11 +180,11 @@ commits diverged
 train 1 poison --set optimizer.lr=1e12 --set lr.warmup=0 --set checkpoint.every=1 \
   --set checkpoint.keep=1
 one_message 'is NaN' 'the loss after weights of 1e12'
-if grep -qE -e '-nan|nan' err; then fail 'a message prints nan'; fi
+if grep -qE -e '-nan|nan' err; then fail 'a message contains nan'; fi
 exits 1 'eval of a diverged model' "$binary" eval runs/poison --json
 one_message 'held-out loss is NaN' 'eval of a diverged model'
 
-# What a newer version thought worth keeping of a run is not ignored.
+# State of a run that a newer version found necessary is not ignored.
 train 0 newer
 commit=runs/newer/checkpoints/step-00000006
 sed -i 's/"metadata":{/"metadata":{"model.rope":"true",/' $commit/manifest.json
@@ -192,17 +192,17 @@ sed -i 's/"metadata":{/"metadata":{"model.rope":"true",/' $commit/manifest.json
 train 2 newer --set run.steps=8
 one_message 'model.rope = true, which is unknown to this version' 'a key of a newer version'
 
-# The text may not change under a run; a new time of change alone is harmless.
+# The text may not change during a run, but a new modification time is harmless.
 cp text moving
 "$binary" train @base.toml --set run.name=moving --set data.text=moving --set run.steps=100000 \
   --set checkpoint.every=20 > out 2> err &
 process=$!
-wait_for() { # LINES: of metrics.jsonl
+wait_for() { # LINES of metrics.jsonl
   for _ in $(seq 1500); do
     [ "$(cat runs/moving/metrics.jsonl 2> /dev/null | wc -l)" -ge "$1" ] && return
     sleep 0.02
   done
-  fail "the run made no $1 steps"
+  fail "the run did not make $1 steps"
 }
 wait_for 5
 touch moving
@@ -210,22 +210,22 @@ wait_for $(($(wc -l < runs/moving/metrics.jsonl) + 60))
 kill -0 $process 2> /dev/null || fail 'a touched text ended the run'
 printf X | dd of=moving bs=1 seek=50 conv=notrunc 2> /dev/null
 wait $process
-[ $? = 1 ] || fail 'a text that changed under the run went unnoticed'
+[ $? = 1 ] || fail 'a changed text was not noticed'
 one_message 'the text changed' 'a text edited in place'
 cp text moving
 exits 0 'with the text as it was' "$binary" train runs/moving --set run.steps=100
 
-# eval beside a run that removes commits while they are read.
+# eval during a run that removes commits while they are read.
 "$binary" train @base.toml --set run.name=busy --set run.steps=100000 --set checkpoint.every=1 \
   --set checkpoint.keep=1 > busy.out 2>&1 &
 process=$!
 for _ in $(seq 500); do ls runs/busy/checkpoints/step-*[0-9] > /dev/null 2>&1 && break; sleep 0.02; done
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do exits 0 'eval beside training' "$binary" eval runs/busy; done
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do exits 0 'eval during training' "$binary" eval runs/busy; done
 kill $process
 wait $process
-[ $? = 75 ] || fail 'the busy run did not end by the signal'
+[ $? = 75 ] || fail 'the busy run was not ended by the signal'
 
-# No room for cached activations, or a disk that fails under them: one warning, and the same bits.
+# No space for cached activations, or a disk that fails while caching: one warning, and the same bits.
 head -c 400 text > short
 kept='--set data.text=short --set data.windows=fixed --set run.steps=18 --set freeze.units=2'
 train 0 uncached $kept
@@ -234,7 +234,7 @@ train 0 cached $kept
 grep -q 'read (0 from memory, [1-9][0-9]* from disk), 22 written' out || fail 'nothing was cached'
 one_warning() { # TEXT
   [ "$(grep -c 'warning' err)" = 1 ] && grep -q "warning activations are not cached in cache.disk: $1" err ||
-    fail "not the one warning '$1': $(grep warning err)"
+    fail "expected only the warning '$1': $(grep warning err)"
 }
 failing "fallocate 1 9 $ENOSPC runs/full/#" 0 full $kept
 one_warning 'not enough space for'
@@ -243,14 +243,14 @@ one_warning 'pwrite failed'
 train 0 elsewhere $kept --set cache.dir=missing
 one_warning 'open failed: No such file .*missing'
 for run in cached full broken elsewhere; do
-  [ "$(hash_of $run)" = "$(hash_of uncached)" ] || fail "$run has other bits than uncached"
+  [ "$(hash_of $run)" = "$(hash_of uncached)" ] || fail "the bits of $run and uncached differ"
 done
 
-# A path that no config file can hold is refused before anything is made.
+# A path that no config file can represent is rejected before anything is created.
 strange=$(printf 'caf\351')
 mkdir "$strange" && cp text base.toml "$strange"
 (cd "$strange" && exits 2 'a path that is not UTF-8' "$binary" train @base.toml &&
   mv out err .. && exit $bad) || bad=1
 one_message 'not UTF-8' 'a path that is not UTF-8'
-[ ! -e "$strange/runs" ] || fail 'a run was made where its config cannot be written'
+[ ! -e "$strange/runs" ] || fail 'a run was created where its config cannot be written'
 exit $bad

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Launchers of a study that misbehave, and folders that change under it: each ends in one clear
-# word, nothing is left running, and the study goes on. The launchers are scripts: nothing trains.
+# Misbehaving launchers of a study, and folders that change during it: each gives one clear message,
+# no process is left, and the study continues. The launchers are scripts that train nothing.
 # usage: study_launch_test.sh CONCERTINA
 set -u
 binary=$(realpath -- "$1")
 . "$(dirname -- "$0")/training_checks.sh"
 tiny_run 40
 
-# study NAME COMMAND: a study of one trial, launched by COMMAND.
+# study NAME COMMAND: writes a study of one trial, launched by COMMAND.
 study() { printf 'base = "base.toml"\n[launch]\nranks = 1\ncommand = "%s"\n' "$2" > "$1.toml"; }
-# runs CODE NAME [OPTION...]: `study run` of NAME.toml.
+# runs CODE NAME [OPTION...]: runs `study run` of NAME.toml.
 runs() {
   code=$1 name=$2; shift 2
   exits "$code" "study run $name $*" "$binary" study run "$name.toml" "$@"
@@ -25,7 +25,7 @@ echo '{"steps": 40, "loss": 2.5}' > "$trial/run/result.json"
 echo '{"exit": 0}' > "$trial/run/launches.jsonl"
 END
 
-# Killed while it wrote its first checkpoint, a trial has none: it begins anew.
+# A trial killed while it wrote its first checkpoint has none, so it starts over.
 study partial 'sh finished.sh {args}'
 mkdir -p studies/partial/1/run/checkpoints/step-00000005.partial
 : > studies/partial/study.lock
@@ -35,9 +35,9 @@ says studies/partial/1/arguments --from-scratch
 rm -r studies/partial/1/trial.json studies/partial/1/run/result.json studies/partial/1/arguments
 mv studies/partial/1/run/checkpoints/step-00000005.partial studies/partial/1/run/checkpoints/step-00000005
 runs 0 partial
-grep -q -e --from-scratch studies/partial/1/arguments && fail 'a checkpoint is not taken'
+grep -q -e --from-scratch studies/partial/1/arguments && fail 'a checkpoint is not used'
 
-# A killed launcher is named, with what helps; nothing is said of an earlier launch.
+# A killed launcher is reported, with what helps; an earlier launch is not mentioned.
 study killed "sh -c 'echo concertina: error: an old one; exit 3; : {args}'"
 runs 1 killed
 says err 'an old one (exit code 3)'
@@ -47,7 +47,7 @@ says err 'killed by signal 9 (exit code 137); try: study run with --retry-failed
 grep -q 'an old one' err && fail 'the error of an earlier launch is shown'
 says out 'rerun with --retry-failed'
 
-# Preempted again and again, without a checkpoint in between, a trial fails.
+# A trial fails if it is preempted repeatedly without a new checkpoint.
 study stuck "sh -c 'exit 75; : {args}'"
 for launch in 1 2; do runs 75 stuck; done
 runs 1 stuck
@@ -56,7 +56,7 @@ study stuck "sh -c 'd=studies/stuck/1/run/checkpoints; mkdir -p \$d; mkdir \$d/s
 runs 75 stuck --retry-failed
 for launch in 2 3 4; do runs 75 stuck; done
 
-# A launcher that dies of the signal which its ranks take for a checkpoint: they have the time.
+# A launcher dies of the signal that makes its ranks write a checkpoint: they get time to finish.
 study slow "sh -c 'sh slow.sh; : {args}'"
 cat > slow.sh << 'END'
 trap 'sleep 0.7; echo > saved; exit 75' USR1
@@ -67,21 +67,21 @@ END
 while [ ! -e ready ] && kill -0 $process 2> /dev/null; do sleep 0.02; done
 kill -TERM $process
 wait $process
-[ $? = 75 ] || fail 'a study that was told to stop did not end with 75'
-[ -e saved ] || fail 'a trial was left alone, or killed, while it saved'
+[ $? = 75 ] || fail 'a stopped study did not exit with 75'
+[ -e saved ] || fail 'a trial was abandoned or killed while it saved'
 
-# What clears its environment ends with its launcher.
+# A process that clears its environment is ended with its launcher.
 study cleared "sh -c 'env -i sleep 65 & : {args}'"
 runs 1 cleared
-grep -lsaE '^sleep.65' /proc/[0-9]*/cmdline > /dev/null && fail 'what cleared its environment is still there'
+grep -lsaE '^sleep.65' /proc/[0-9]*/cmdline > /dev/null && fail 'the process that cleared its environment is left'
 
-# A folder that is removed while the study runs does not come back as half a study.
+# A folder that is removed while the study runs is not recreated as a partial study.
 study removed "sh -c 'rm -rf studies/removed; : {args}'"
 runs 1 removed
 one_message "the study's folder was removed or moved" 'a removed folder'
-[ -e studies/removed ] && fail 'a removed folder came back'
+[ -e studies/removed ] && fail 'a removed folder was recreated'
 
-# A directory in the place of a file.
+# A directory in place of a file.
 study place 'sh finished.sh {args}'
 runs 0 place
 for file in results.csv 1/trial.json; do
@@ -91,7 +91,7 @@ for file in results.csv 1/trial.json; do
   rmdir studies/place/$file && mv kept studies/place/$file
 done
 
-# Launchers that cannot be meant are refused, and nothing is made.
+# Invalid launcher commands are rejected, and nothing is created.
 study wrong 'mpirun -n {rank} {program} {args}'
 runs 2 wrong
 one_message 'unknown placeholder {rank} in the launcher command' 'a wrong placeholder'
@@ -99,5 +99,5 @@ grep -q '{ranks}, {program} and {args}' err || fail 'the known placeholders are 
 study wrong ''
 runs 2 wrong
 one_message 'the command is empty' 'an empty launcher'
-[ -e studies/wrong ] && fail 'a refused study made a folder'
+[ -e studies/wrong ] && fail 'a rejected study created a folder'
 exit $bad

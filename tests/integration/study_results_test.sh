@@ -1,6 +1,6 @@
 #!/bin/sh
-# What came of a study of real runs: its table in all formats, charts and page, and one message for
-# what cannot be asked of it.
+# Results of a study of real runs: its table in all formats, charts and page, and one message for
+# invalid requests.
 # usage: study_results_test.sh CONCERTINA MPIRUN [ARGUMENT...]
 set -u
 binary=$(realpath -- "$1"); shift
@@ -20,12 +20,12 @@ command = "$mpirun -n {ranks} {program} {args}"
 END
 exits 1 'study run' "$binary" study run grid.toml  # 3 heads do not divide the width
 
-# result CODE WHAT... : `study WHAT`.
+# result CODE WHAT...: runs `study WHAT`.
 result() {
   code=$1; shift
   exits "$code" "study $*" "$binary" study "$@"
 }
-# says TEXT WHAT: out has the text.
+# says TEXT WHAT: expects the text in out.
 says() { grep -qF -e "$1" out || fail "$2: no '$1'"; }
 
 result 0 table studies/grid --baseline parallel.schedule=1f1b
@@ -36,7 +36,7 @@ says 'failed: trials 2,4,6,8: ' failed
 says 'model.heads = 3 does not divide model.width' failed
 cp out before
 result 0 table studies/grid --baseline parallel.schedule=1f1b
-cmp -s out before || fail 'the same table has other bytes'
+cmp -s out before || fail 'the bytes of the same table differ'
 result 0 table studies/grid --format csv --metric loss,tokens_per_s:min --by parallel.schedule --where model.heads=2
 [ "$(wc -l < out)" = 3 ] && [ "$(head -1 out | cut -d, -f1-5)" = parallel.schedule,n,not_done,loss_n,loss_mean ] || fail 'the CSV'
 grep -q 'mean ± standard deviation' err || fail 'the notes on a CSV are not on stderr'
@@ -51,7 +51,7 @@ says '"confidence":0.95' json
 result 0 report studies/grid
 says studies/grid/report.html report
 grep -q '"Use of time"' studies/grid/report.html && grep -q '"Errors"' studies/grid/report.html ||
-  fail 'the page lacks a section'
+  fail 'a section of the page is missing'
 for chart in '--x parallel.schedule --y tokens_per_s' '--x step --y loss --group parallel.schedule' '--kind pareto'; do
   result 0 plot studies/grid --out chart.svg $chart
   grep -q '^<svg' chart.svg && grep -q '1f1b' chart.svg || fail "no chart: $chart"
@@ -66,6 +66,6 @@ for what in "table studies/grid --metric los" "table studies/grid --where model.
   "plot studies/grid --out chart.svg --x parallel.schedule --x-scale log" "plot studies/grid --out chart.svg --kind pareto --spread sd"; do
   result 2 $what
   one_message '' "$what"
-  [ -s out ] && fail "$what: prints on stdout"
+  [ -s out ] && fail "$what: prints to stdout"
 done
 exit $bad

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `concertina run` brings a run to its end, to the bits of a run that nobody disturbed:
+# `concertina run` completes a run with the bits of an undisturbed one:
 # supervise_test.sh PROGRAM MPIRUN OPTIONS...
 . "$(dirname -- "$0")/common.sh" "$@"
 clean_up() {
@@ -12,15 +12,15 @@ supervisor=
 trap clean_up EXIT
 launcher="$mpirun -n {ranks} ${options[*]} {program} {args}"
 
-# Processes of this test's runs that execute the program; those with a rank's variable are ranks.
-pids() { # program; of this test alone
+# Prints processes of this test's runs that execute the program; those with a rank's variable are ranks.
+pids() { # program; only of this test
   local process
   for process in $(pgrep -f "^$1 train" || true); do
     tr '\0' '\n' <"/proc/$process/environ" 2>/dev/null | grep -q "^CONCERTINA_MARK=$folder/" && echo "$process"
   done
   true
 }
-rank() { # head or tail: the first or last rank of a launch, once there is one
+rank() { # head or tail: waits for the first or last rank of a launch
   local found='' deadline=$((SECONDS + 60))
   while [ -z "$found" ] && [ $SECONDS -lt $deadline ]; do found=$(pids "$program" | "$1" -n 1); done
   echo "$found"
@@ -40,7 +40,7 @@ supervised() { # name, more arguments of `run` before --
   "$program" run --ranks 2 --launcher "$launcher" "${@:2}" -- "${train[@]}" run.name="$1" >said 2>&1 &
   supervisor=$!
 }
-ended() { # exit code that is right
+ended() { # expected exit code
   local code=0
   wait "$supervisor" || code=$?
   [ "$code" = "$1" ] || { cat said; die "exit code $code, not $1"; }
@@ -52,7 +52,7 @@ train=(train data.text=text.txt model.layers=2 model.width=64 model.heads=4 mode
 run 2 "${train[@]}" run.name=clean
 clean=$(hash_of runs/clean)
 
-# Shared memory of MPI that no process has any more: other launches of the machine have theirs.
+# Prints shared memory of MPI that no process uses; other launches on the machine have their own.
 left() {
   local file
   for file in $(ls -d /dev/shm/*segment* 2>/dev/null); do
@@ -61,7 +61,7 @@ left() {
 }
 left >before
 
-# Ranks that are killed, stopped, ended by a signal that asks for a checkpoint; the launcher killed.
+# Ranks are killed, stopped, ended by a signal that requests a checkpoint; the launcher is killed.
 supervised faulty
 run=runs/faulty
 reach $run 20; kill -9 "$(rank head)"
@@ -70,14 +70,14 @@ reach $run 90; sleep 0.3; reach $run 100; kill -STOP "$(rank tail)"
 reach $run 130; sleep 0.3; reach $run 140; kill -9 "$(launcher_pid)"
 reach $run 170; sleep 0.3; reach $run 180; kill -HUP "$(rank head)"
 ended 0
-[ "$(hash_of $run)" = "$clean" ] || die "other bits after faults"
-[ "$(wc -l <$run/restarts.jsonl)" = 5 ] || { cat said $run/restarts.jsonl; die "not five restarts"; }
-grep -q '"fault":"stopped","why":"rank . is stopped by a signal' $run/restarts.jsonl || die "the stop was not seen"
-grep -q '"fault":"died","why":"rank . has died' $run/restarts.jsonl || die "no death was seen"
+[ "$(hash_of $run)" = "$clean" ] || die "the bits differ after faults"
+[ "$(wc -l <$run/restarts.jsonl)" = 5 ] || { cat said $run/restarts.jsonl; die "expected five restarts"; }
+grep -q '"fault":"stopped","why":"rank . is stopped by a signal' $run/restarts.jsonl || die "the stop was not noticed"
+grep -q '"fault":"died","why":"rank . has died' $run/restarts.jsonl || die "no death was noticed"
 grep -q 'finished in .* with 5 restarts' said || die "no summary: $(cat said)"
 
-# Killed at random moments, while the checkpoint of each step is written beside the next ones: the launch goes on from no
-# older one than was told of.
+# Killed at random times while the checkpoint of each step is written in the background: the launch
+# never continues from a checkpoint older than the last reported one.
 told_of() { sed -n 's/^{"step":\([0-9]*\),"event":"checkpoint".*/\1/p' "$1/events.jsonl" | tail -n 1; }
 train+=(checkpoint.every=1 checkpoint.snapshot_every=-1)
 supervised random
@@ -87,14 +87,14 @@ for at in 40 90 140 190; do
   told=$(told_of $run); kill -9 "$(pids "$program" | shuf -n 1)"
   reach $run $((at + 30))
   from=$(tail -n 1 $run/restarts.jsonl | sed 's/.*"from":\([0-9]*\).*/\1/')
-  [ "$from" -ge "$told" ] || { cat said; die "step $told was committed, the launch went on from $from"; }
+  [ "$from" -ge "$told" ] || { cat said; die "step $told was committed, the launch continued from $from"; }
 done
 ended 0
-[ "$(hash_of $run)" = "$clean" ] || die "other bits after kills during saves"
+[ "$(hash_of $run)" = "$clean" ] || die "the bits differ after kills during saves"
 train+=(checkpoint.every=10 checkpoint.snapshot_every=0)
 run=runs/faulty
 
-# A finished run that is made longer, and whose launch dies: its old result is none.
+# A finished run is extended, and its launch dies: its old result does not count.
 train+=(run.steps=290)
 supervised faulty
 reach $run 270; kill -9 "$(pids "$program" | head -n 1)"
@@ -102,12 +102,12 @@ ended 0
 [ "$(step_of $run)" = 290 ] || die "the longer run ended after $(step_of $run)"
 train+=(run.steps=260)
 
-# What asks for fewer steps than a run has finds it finished.
+# A command for fewer steps than the run has finds it finished.
 supervised faulty
 ended 0
-grep -q '5 launches\|starts again' said && die "a longer run was launched again: $(cat said)"
+grep -q '5 launches\|starts again' said && die "a longer run was relaunched: $(cat said)"
 
-# The supervisor itself is killed, then told to stop: the same command goes on.
+# The supervisor itself is killed, then told to stop: the same command continues.
 supervised again
 reach runs/again 40; kill -9 "$supervisor"; wait "$supervisor" || true
 supervised again
@@ -117,30 +117,30 @@ reach runs/again 90; kill -USR1 "$supervisor"
 ended 75
 supervised again
 ended 0
-[ "$(hash_of runs/again)" = "$clean" ] || die "other bits after the supervisor's end"
+[ "$(hash_of runs/again)" = "$clean" ] || die "the bits differ after the supervisor's end"
 [ -z "$(pids "$program")" ] || die "processes are left"
 left | grep -vxFf before >after || true
 [ ! -s after ] || die "shared memory is left: $(cat after)"
 
 end_of_first_cases
 
-# Checkpoints that are gone are no reason to begin anew.
+# A run with missing checkpoints must not start over.
 supervised gone
 reach runs/gone 60; kill -USR1 "$supervisor"
 ended 75
 mv runs/gone/checkpoints elsewhere
 supervised gone
 ended 2
-grep -q 'there is no checkpoint in' said || die "a run whose checkpoints are gone: $(cat said)"
+grep -q 'there is no checkpoint in' said || die "a run with missing checkpoints: $(cat said)"
 
-# Before its first checkpoint a launch leaves logs alone: the next one begins anew.
+# Before its first checkpoint, a launch leaves only logs: the next one starts over.
 train+=(checkpoint.every=200 checkpoint.snapshot_every=-1)
 supervised early
 reach runs/early 30; kill -9 "$(pids "$program" | head -n 1)"
 ended 0
-[ "$(hash_of runs/early)" = "$clean" ] || die "other bits after a fault before the first checkpoint"
+[ "$(hash_of runs/early)" = "$clean" ] || die "the bits differ after a fault before the first checkpoint"
 
-# A snapshot of steps that the log does not have any more, since another launch had gone back before them.
+# A snapshot is newer than the log, because another launch had gone back before its step.
 supervised stale
 reach runs/stale 40; kill -9 "$supervisor"; wait "$supervisor" || true
 kill -9 $(pids "$program") 2>/dev/null || true
@@ -148,10 +148,10 @@ sed -i -e '$d' runs/stale/metrics.jsonl
 sed -i -e '$d' runs/stale/metrics.jsonl
 supervised stale
 ended 0
-[ "$(hash_of runs/stale)" = "$clean" ] || die "other bits after a snapshot that was too new"
-[ "$(grep -o '"step":[0-9]*' runs/stale/metrics.jsonl | cut -d: -f2 | xargs)" = "$(seq 260 | xargs)" ] || die "steps are not all there, once"
+[ "$(hash_of runs/stale)" = "$clean" ] || die "the bits differ after a snapshot that was too new"
+[ "$(grep -o '"step":[0-9]*' runs/stale/metrics.jsonl | cut -d: -f2 | xargs)" = "$(seq 260 | xargs)" ] || die "steps are missing or repeated"
 
-# A rank is stopped before MPI has started, where no other one sees it.
+# A rank is stopped before MPI has started, where no other rank notices.
 cat >starts <<'END'
 #!/bin/bash
 if [ "$OMPI_COMM_WORLD_RANK" = 1 ] && mkdir stopped 2>/dev/null; then
@@ -165,7 +165,7 @@ usual=$launcher
 launcher="$mpirun -n {ranks} ${options[*]} ./starts {program} {args}"
 supervised halted
 ended 0
-[ "$(hash_of runs/halted)" = "$clean" ] || die "other bits after a stop in the start of MPI"
+[ "$(hash_of runs/halted)" = "$clean" ] || die "the bits differ after a stop during the start of MPI"
 grep -q '"fault":"stopped"' runs/halted/restarts.jsonl || die "no stop: $(cat runs/halted/restarts.jsonl)"
 
 # The launcher is stopped before there is a rank.
@@ -178,8 +178,8 @@ chmod +x waits
 launcher="./waits $usual"
 supervised waited
 ended 0
-[ "$(hash_of runs/waited)" = "$clean" ] || die "other bits after a launcher that was stopped"
-# The same once ranks wait for it, to start MPI.
+[ "$(hash_of runs/waited)" = "$clean" ] || die "the bits differ after a launcher was stopped"
+# The same while ranks wait for the launcher in order to start MPI.
 cat >waits <<'END'
 #!/bin/bash
 [ "$OMPI_COMM_WORLD_RANK" = 1 ] && mkdir halted 2>/dev/null && kill -STOP $PPID
@@ -188,9 +188,9 @@ END
 launcher="$mpirun -n {ranks} ${options[*]} ./waits {program} {args}"
 supervised helpless
 ended 0
-[ "$(hash_of runs/helpless)" = "$clean" ] || die "other bits after a launcher that was stopped under its ranks"
+[ "$(hash_of runs/helpless)" = "$clean" ] || die "the bits differ after a launcher was stopped while its ranks waited"
 
-# Launchers that return late: the newest checkpoint is damaged, then bad input.
+# Launchers that exit late: the newest checkpoint is damaged, then bad input.
 launcher=$usual
 train+=(checkpoint.every=10)
 supervised late
@@ -205,23 +205,23 @@ rm -f "/dev/shm/concertina-$(cat runs/late/run.id)".*
 launcher="bash -c '${usual//\'/}; code=\$?; sleep 3; exit \$code'"
 supervised late
 ended 0
-[ "$(hash_of runs/late)" = "$clean" ] || die "other bits after a damaged checkpoint"
-[ -e "$newest.damaged" ] || die "it was not put aside: $(ls runs/late/checkpoints; cat said)"
-# A launch that is refused for another reason leaves a damaged checkpoint where it is.
+[ "$(hash_of runs/late)" = "$clean" ] || die "the bits differ after a damaged checkpoint"
+[ -e "$newest.damaged" ] || die "it was not moved aside: $(ls runs/late/checkpoints; cat said)"
+# A launch that is rejected for another reason does not move a damaged checkpoint.
 cp -r runs/late runs/copied
 newest=$(ls -d runs/copied/checkpoints/step-???????? | tail -n 1)
 truncate -s 5000 "$newest/model.h5"
 train+=(run.steps=280)
 supervised copied
 ended 2
-{ [ "$(grep -c 'error:' said)" = 1 ] && [ -e "$newest" ]; } || die "a refused copy was changed: $(ls runs/copied/checkpoints; cat said)"
+{ [ "$(grep -c 'error:' said)" = 1 ] && [ -e "$newest" ]; } || die "a rejected copy was changed: $(ls runs/copied/checkpoints; cat said)"
 train+=(model.width=63)
 supervised tardy
 ended 2
-[ "$(grep -c 'error:' said)" = 1 ] || die "bad input was tried again: $(cat said)"
-[ ! -e runs/tardy ] || die "what was refused has left $(ls -a runs/tardy)"
+[ "$(grep -c 'error:' said)" = 1 ] || die "bad input was retried: $(cat said)"
+[ ! -e runs/tardy ] || die "a rejected run left $(ls -a runs/tardy)"
 
-# What cannot be mended ends, and says why: see also RestartPolicy in tests/experiments/launch_judges_test.cc.
+# Permanent faults end the run with a reason: see also RestartPolicy in tests/experiments/launch_judges_test.cc.
 train=(train data.text=text.txt run.steps=5 run.dir="$folder/runs")
 launcher='bash -c "exit 7; {program} {args}"'
 supervised vain
@@ -234,7 +234,7 @@ if "$mpirun" --version | grep -q 'Open MPI'; then
   ended 1
   grep -q '2 launches ended in the same way' said && grep -q 'none-such' said || die "MPI_Init fails: $(cat said)"
 fi
-# A fault that passes: the launch that follows trains.
+# A temporary fault: the next launch trains.
 launcher="bash -c 'mkdir passed 2>/dev/null && exit 7; ${usual//\'/}'"
 supervised passes
 ended 0

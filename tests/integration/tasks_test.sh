@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Scores, several labels, and classes of words: the same bits at every layout and after a resume, what
-# is counted of them, predictions as rows, and what transformers makes of the exported model.
+# Scores, several labels, and classes of words: the same bits at every layout and after a resume,
+# metrics, predictions as rows, and the exported model in transformers.
 # usage: tasks_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
 . "$(dirname -- "$0")/common.sh"
 
@@ -32,7 +32,7 @@ common=(model.layers=2 model.width=16 model.heads=2 model.context=40 model.vocab
   numerics.leaves=4 checkpoint.every=20 log.tensorboard=false log.trace=0)
 
 check() { # task, rows as CSV and JSON lines, eval's --json, a folder of logits, the exported model
-  python3 - "$@" <<'EOF' || die "$1: the rows are not what eval says"
+  python3 - "$@" <<'EOF' || die "$1: the rows do not match the output of eval"
 import csv, json, math, sys
 task, folder, exported = sys.argv[1], sys.argv[5], sys.argv[6]
 rows = list(csv.DictReader(open(sys.argv[2])))
@@ -90,18 +90,18 @@ for set in regression:tsv:1:mean_squared_error multi-label:csv:2:subset_accuracy
     read -r ranks key <<<"$layout"
     name=$task-$ranks-$key
     run "$ranks" train "${keys[@]}" run.name="$name" "$key"
-    grep -q "held-out loss [0-9.]*, .*$best" out || die "no figures on the console: $(cat out)"
+    grep -q "held-out loss [0-9.]*, .*$best" out || die "no metrics on the console: $(cat out)"
     hash=$(hash_of "runs/$name")
-    [ "${first:=$hash}" = "$hash" ] || die "$task: other bits at $layout"
+    [ "${first:=$hash}" = "$hash" ] || die "$task: the bits differ at $layout"
     run "$ranks" eval "runs/$name" --json --predictions rows.csv
-    sed -i '/^{/!d; s/"seconds":[^,]*,"layout":[^,]*,//' out # and no warning of many ranks
+    sed -i '/^{/!d; s/"seconds":[^,]*,"layout":[^,]*,//' out # also removes the warning about many ranks
     [ -e "$task.csv.rows" ] || { cp rows.csv "$task.csv.rows" && cp out "$task.json"; }
-    cmp rows.csv "$task.csv.rows" && cmp out "$task.json" || die "$task: other predictions at $layout"
+    cmp rows.csv "$task.csv.rows" && cmp out "$task.json" || die "$task: the predictions differ at $layout"
   done
-  # A run that ended early goes on to the same bits, at another layout.
+  # A run that ended early continues to the same bits at another layout.
   run 2 train "${keys[@]}" run.name="$task-on" parallel.pp=2 run.steps=20
   run 1 train "runs/$task-on" parallel.pp=1 run.steps=60
-  [ "$(hash_of "runs/$task-on")" = "$first" ] || die "$task: other bits after a resume"
+  [ "$(hash_of "runs/$task-on")" = "$first" ] || die "$task: the bits differ after a resume"
   run 1 eval "runs/$task-1-parallel.pp=1" --predictions rows.jsonl --logits "$task-logits"
   run 1 checkpoint export "runs/$task-1-parallel.pp=1" --out "$task-model"
   check "$task" "$task.csv.rows" rows.jsonl "$task.json" "$task-logits" "$task-model"

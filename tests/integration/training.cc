@@ -66,7 +66,7 @@ std::unique_ptr<Backend> cpu_backend(int threads) {
 
 namespace {
 
-/// The state stays as it is, unless other units are frozen, and memory is as predicted.
+/// The state does not change unless other units are frozen, and memory is as predicted.
 void adopt(Trainer& trainer, const LayoutChange& change) {
   const std::string before = state_sha256(trainer);
   const int frozen = trainer.layout().frozen_units;

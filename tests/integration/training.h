@@ -1,5 +1,5 @@
-// Short trainings of a small model from its pieces, on any communicator.
-// Invariant: what a training sees is a function of (config, step) alone.
+// Short trainings of a small model assembled from its parts, on any communicator.
+// Invariant: the data of a training is a function of (config, step) only.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace concertina {
 
-/// Samples that a model can learn: each token three times, tokens at random.
+/// Samples that a model can learn: random tokens, each repeated three times.
 class SyntheticSource final : public BatchSource {
  public:
   SyntheticSource(std::int64_t tokens, int vocabulary)
@@ -34,12 +34,12 @@ class SyntheticSource final : public BatchSource {
 
 /// 3 layers (8 units), 12 microbatches of 2 samples, 12 leaves, 20 steps, one thread.
 RunConfig small_config();
-/// As `parallel.pp`, `parallel.dp`, `parallel.schedule`.
+/// Sets `parallel.pp`, `parallel.dp` and `parallel.schedule`.
 RunConfig with_grid(RunConfig config, int pp, int dp, const std::string& schedule);
-/// As `parallel.layout`.
+/// Sets `parallel.layout`.
 RunConfig with_layout(RunConfig config, Layout layout, const std::string& schedule);
 
-/// What must be equal at any layout.
+/// Results that must be equal at any layout.
 struct Outcome {
   std::string state_sha256;
   double loss = 0, grad_norm = 0;  // of the last step
@@ -47,8 +47,8 @@ struct Outcome {
 };
 std::ostream& operator<<(std::ostream& out, const Outcome& outcome);
 
-/// Steps (first, last] on one rank of `world`, collective. Starts from the newest checkpoint in
-/// `from`, which must be of step `first`, if that is not empty; ends with one in `to`, likewise.
+/// Trains steps (first, last] on one rank of `world`, collective. Starts from the newest checkpoint
+/// in `from`, which must be of step `first`, unless it is empty; likewise ends with one in `to`.
 struct Span {
   std::int64_t first = 0, last = 20;
   std::string from, to;
@@ -56,7 +56,7 @@ struct Span {
 using MakeBackend = std::function<std::unique_ptr<Backend>(int threads)>;
 std::unique_ptr<Backend> cpu_backend(int threads);
 
-/// Before step `step`, the run goes on as `request` says.
+/// Before step `step`, the run changes to `request`.
 struct LayoutChange {
   std::int64_t step = 0;
   Request request{};
@@ -69,28 +69,28 @@ struct TrainingHooks {
 Outcome train_rank(Communicator& world, const RunConfig& config, const Span& span = {},
                    const MakeBackend& make_backend = cpu_backend, const TrainingHooks& hooks = {});
 
-/// A trainer on one rank of `world` with its first weights, and samples for it. Collective.
+/// Calls with a trainer on one rank of `world`, with initial weights and samples. Collective.
 void with_trainer(Communicator& world, const RunConfig& config,
                   const std::function<void(Trainer&, BatchSource&)>& body,
                   const MakeBackend& make_backend = cpu_backend);
 
-/// The same on each of `ranks` threads, on the CPU.
+/// Does the same on each of `ranks` threads, on the CPU.
 void with_threads(int ranks, const RunConfig& config,
                   const std::function<void(Trainer&, BatchSource&)>& body);
 
-/// A rank by itself with its first weights, on the CPU.
+/// Calls with a single rank with initial weights, on the CPU.
 void with_rank_alone(const RunConfig& config,
                      const std::function<void(Trainer&, BatchSource&)>& body);
 
-/// The loss over microbatches [0, count) of a batch of `source`, on this rank.
+/// Returns the loss over microbatches [0, count) of a batch of `source`, on this rank.
 double summed_loss(Trainer& trainer, std::int64_t batch, int count, BatchSource& source);
 
-/// On `ranks` threads, which have to agree on the outcome.
+/// Trains on `ranks` threads, which must agree on the outcome.
 Outcome train_threads(int ranks, const RunConfig& config, const Span& span = {},
                       const MakeBackend& make_backend = cpu_backend,
                       const TrainingHooks& hooks = {});
 
-/// A config at one layout of so many ranks.
+/// A config for one layout of this many ranks.
 struct RunPlace {
   std::string name;
   int ranks = 1;
@@ -98,13 +98,13 @@ struct RunPlace {
 };
 using GridSchedule = std::tuple<int, int, std::string>;  // pp, dp, schedule
 std::vector<RunPlace> grid_places(const RunConfig& config, const std::vector<GridSchedule>& grids);
-/// Every schedule of the registry on grids of one to four ranks; those that are searched for, on
-/// two at most.
+/// Returns every registered schedule on grids of one to four ranks; searched schedules only on up
+/// to two.
 std::vector<RunPlace> schedule_places(const RunConfig& config);
-/// Pipelines of unlike depth (3 ranks = 2 + 1) and of opposite direction, one whose first rank has
-/// both ends of the model, and one of four ranks.
+/// Returns pipelines of different depths (3 ranks = 2 + 1) and of opposite directions, one whose
+/// first rank has both ends of the model, and one of four ranks.
 std::vector<RunPlace> uneven_places(const RunConfig& config, const std::string& schedule = "1f1b");
-/// A training of `span` comes to these bits at each place.
+/// Expects that training `span` gives these bits at each place.
 void expect_same_bits(const std::vector<RunPlace>& places, const Outcome& expected,
                       const Span& span, const MakeBackend& make_backend = cpu_backend);
 

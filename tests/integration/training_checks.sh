@@ -1,12 +1,12 @@
-# What tests of `concertina train` share, beside tests/shell_checks.sh; sourced by them. They set
-# `binary`, and `mpirun` (with its arguments) if they launch ranks.
+# Shared by tests of `concertina train`, in addition to tests/shell_checks.sh. A test sources this file
+# after setting `binary` and, if it launches ranks, `mpirun` (with its arguments).
 . "$(dirname -- "$0")/../shell_checks.sh"
 
-# With FIRST_CASES set, the test ends here: the quick suite runs the first cases of some slow tests.
+# With FIRST_CASES set, the test ends here: the quick suite runs only the first cases of some slow tests.
 end_of_first_cases() { [ -z "${FIRST_CASES-}" ] || exit "$bad"; }
 
-# tiny_run STEPS [LINE]: writes `text` and base.toml, a model that trains in milliseconds; LINE goes
-# into its table [run].
+# tiny_run STEPS [LINE]: writes `text` and base.toml, a model that trains in milliseconds; LINE is
+# added to its table [run].
 tiny_run() {
   awk 'BEGIN { for (i = 0; i < 900; ++i) printf "%d ship under far stars %d\n", i % 7, i * i % 31 }' > text
   cat > base.toml << END
@@ -35,8 +35,8 @@ tensorboard = false
 END
 }
 
-# expect CODE RANKS NAME [--set ...]: trains one run of base.toml, which exits with CODE; RANKS 0:
-# without a launcher.
+# expect CODE RANKS NAME [--set ...]: trains a run of base.toml, and expects exit code CODE; RANKS
+# 0: without mpirun.
 expect() {
   expected=$1 ranks=$2 name=$3; shift 3
   [ "$ranks" = 0 ] && launcher= || launcher="$mpirun -n $ranks"
@@ -44,8 +44,8 @@ expect() {
     $launcher "$binary" train @base.toml --set "run.name=$name" "$@"
 }
 
-# launch_until LINES RANKS NAME [--set ...]: launches one run of base.toml, and returns once its
-# metrics.jsonl has LINES lines or it has ended; `process` is to be waited for, `launcher` is mpirun.
+# launch_until LINES RANKS NAME [--set ...]: launches a run of base.toml, and returns once its metrics.jsonl
+# has LINES lines or it has ended. The caller waits for `process`; `launcher` is mpirun.
 launch_until() {
   lines=$1 ranks=$2 name=$3; shift 3
   timeout -k 5 60 sh -c 'echo $$ > pid; exec "$@"' launch \
@@ -59,10 +59,10 @@ launch_until() {
   launcher=$(cat pid)
 }
 
-# children_of PID: without procps, which a small machine lacks.
+# children_of PID: prints its children without procps, which a small machine may lack.
 children_of() {
   cat /proc/[0-9]*/status 2> /dev/null | awk -v parent="$1" '$1 == "Pid:" { pid = $2 }
     $1 == "PPid:" && $2 == parent { print pid }'
 }
-# rank_of PID: of a process that mpirun has started.
+# rank_of PID: prints the rank of a process started by mpirun.
 rank_of() { tr '\0' '\n' < "/proc/$1/environ" | sed -n 's/^OMPI_COMM_WORLD_RANK=//p'; }

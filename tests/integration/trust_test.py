@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What other users put in the way of a run, and runs of others that are looked at: nothing is believed, hangs or crashes.
+"""Files that other users put in the way of a run, and runs of other users: nothing is trusted, hangs or crashes.
 
-usage: trust_test.py CONCERTINA. Without root the parts with several users are left out, and said.
+usage: trust_test.py CONCERTINA. Without root, the parts with several users are skipped with a message.
 """
 import concurrent.futures
 import contextlib
@@ -36,7 +36,7 @@ def limits():
 
 
 def call(*words, user=None, timeout=60):
-    """Exit code, and all that was said."""
+    """Returns exit code and output."""
     done = subprocess.run([CONCERTINA, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                           timeout=timeout, preexec_fn=limits, user=user, group=user)
     return done.returncode, done.stdout
@@ -65,8 +65,8 @@ def xxh3(data):
 
 
 def forge(good, step, key):
-    """A snapshot like `good` of other weights, of which each hash is right."""
-    old = good[-56:-48] == b"concsnap"  # of 0.2.0
+    """Returns a snapshot like `good` with other weights and correct hashes."""
+    old = good[-56:-48] == b"concsnap"  # format of 0.2.0
     tail = 56 if old else 48
     length, = struct.unpack("<Q", good[-tail + 8:-tail + 16])
     about = json.loads(good[-tail - length:-tail])
@@ -114,7 +114,7 @@ def plant(path, data, user, mode):
 
 
 def check_forgeries():
-    """A consistent snapshot of other weights, by another user, and by the same one without the key."""
+    """A consistent snapshot of other weights, from another user, and from the same one without the key."""
     code, said = call(*TRAIN, "run.name=clean", user=VICTIM)
     assert code == 0, said
     for name, user, mode in (("other", OTHER, 0o644), ("same", VICTIM, 0o600)):
@@ -127,30 +127,30 @@ def check_forgeries():
         about = os.stat(f"{prefix}.0.5")
         code, said = call(*TRAIN, f"run.name={name}", user=VICTIM)
         assert code == 0, said
-        assert hash_of(run) == hash_of("runs/clean"), f"{name}: forged weights were believed: {said}"
+        assert hash_of(run) == hash_of("runs/clean"), f"{name}: forged weights were accepted: {said}"
         for rank in (0, 1):
             assert said.count(f"{prefix}.{rank}.5: skipped") == 1, said
         if user == OTHER:
-            assert os.stat(f"{prefix}.0.5").st_ino == about.st_ino, "the file of another user was touched"
+            assert os.stat(f"{prefix}.0.5").st_ino == about.st_ino, "the file of another user was changed"
             os.unlink(f"{prefix}.0.5"), os.unlink(f"{prefix}.1.5")
 
 
 def check_own_snapshots():
-    """What the run itself has left is gone on from, and is gone once the run is over; doctor names it until then."""
+    """A run resumes from its own snapshots and removes them when it ends; until then, doctor lists them."""
     run, prefix, _ = killed_run("kept")
     code, said = call("doctor", user=VICTIM)
     assert code == 0 and f"'{run.resolve()}', which is not active" in said and f"`rm {prefix}.*`" in said, said
     code, said = call(*TRAIN, "run.name=kept", user=VICTIM)
     assert code == 0 and "; the newest checkpoint is of step" in said and hash_of(run) == hash_of("runs/clean"), said
     assert not list(pathlib.Path("/dev/shm").glob(pathlib.Path(prefix).name + ".*"))
-    # A directory that was removed, and a new run in its place.
+    # A removed directory, and a new run in its place.
     run, prefix, _ = killed_run("former")
     shutil.rmtree(run)
     assert "which no longer exists; `rm " + prefix in call("doctor", user=VICTIM)[1]
     code, said = call("run", "--ranks", "1", "--launcher", "{program} {args}", "--", *TRAIN, "run.name=former", user=VICTIM)
     assert code == 0 and hash_of(run) == hash_of("runs/clean"), said
-    assert not list(pathlib.Path("/dev/shm").glob(pathlib.Path(prefix).name + ".*")), "left of a run that was removed"
-    # One that gives up keeps what no checkpoint has, and says so.
+    assert not list(pathlib.Path("/dev/shm").glob(pathlib.Path(prefix).name + ".*")), "snapshots of a removed run are left"
+    # A run that gives up keeps state that is in no checkpoint, and says so.
     run, prefix, _ = killed_run("vain")
     code, said = call("run", "--ranks", "1", "--max-restarts", "0", "--launcher", "bash -c 'exit 7; {program} {args}'", "--", *TRAIN,
                       "run.name=vain", user=VICTIM)
@@ -160,7 +160,7 @@ def check_own_snapshots():
 
 
 def foreign_commit(run, seed, step):
-    """Moves the newest commit of `run`, of another seed, into the name of OTHER, as one of `seed` and `step`."""
+    """Moves the newest commit of `run`, with another seed, to the name of OTHER, as one of `seed` and `step`."""
     commit = max(pathlib.Path(run, "checkpoints").glob("step-????????"))
     manifest, digest = commit / "manifest.json", commit / "manifest.sha256"
     text = manifest.read_text()
@@ -174,7 +174,7 @@ def foreign_commit(run, seed, step):
 
 
 def check_checkpoints():
-    """Commits, and files of a commit, that another user put into a run's directory, which everybody may write to."""
+    """Commits, and files of a commit, that another user put into a run's directory, which is writable by all."""
     train = [*TRAIN, "checkpoint.snapshot_every=-1", "lr.steps=50"]
     for name, seed, steps in (("whole", 1, 50), ("planted", 1, 20), ("swapped", 1, 20), ("seed", 9, 30)):
         code, said = call(*train, f"run.name={name}", f"run.seed={seed}", f"run.steps={steps}", user=VICTIM)
@@ -196,7 +196,7 @@ def check_checkpoints():
     assert len(re.findall("step-00000030: skipped: this checkpoint belongs to another user", said)) == 1, said
     code, said = call(*train, "run.name=swapped", "run.seed=1", "run.steps=50", user=VICTIM)
     assert code == 2 and "it belongs to another user (uid " in said and "step-00000030/" in said, said
-    # A run of somebody else is read by whoever may.
+    # Any user with read permission can read another user's run.
     assert call("eval", "runs/whole", user=OTHER)[0] == 0
 
 
@@ -220,7 +220,7 @@ FILES = ("metrics.jsonl", "events.jsonl", "launches.jsonl", "restarts.jsonl", "r
 
 
 def damaged(name, kind):
-    """A copy of runs/clean in which `name` is something else."""
+    """Returns a copy of runs/clean in which `name` is replaced by something else."""
     folder = pathlib.Path(tempfile.mkdtemp(dir="looked"), "run")
     shutil.copytree("runs/clean", folder, ignore=lambda *_: ["checkpoints", "tensorboard", "run.key"])
     path = folder / name
@@ -230,7 +230,7 @@ def damaged(name, kind):
 
 
 def look(name, kind):
-    """One case: how often the commands failed to name what they left out."""
+    """Runs one case; returns how often the commands failed to name what they skipped."""
     folder, path = damaged(name, kind)
     for words in (["compare", folder, "runs/clean"], ["report", folder]):
         code, said = call(*words, timeout=60)
@@ -238,7 +238,7 @@ def look(name, kind):
         of_file = [line for line in said.splitlines() if str(path) in line or (code == 2 and name in line)]
         assert code != 0 or len(of_file) <= 1, (name, kind, words, said)
     read = {"metrics.jsonl", "events.jsonl", "launches.jsonl", "result.json", "trace.json", "config.toml"}
-    no_keys = name == "config.toml" and kind.startswith("deep")  # a regular file that is no TOML has no keys
+    no_keys = name == "config.toml" and kind.startswith("deep")  # a regular file that is not TOML has no keys
     assert name not in read or str(path) in said or no_keys, (name, kind, code, said)
     with Server(str(folder)) as server:
         for page in ("", "state", "report", "state?after=3"):
@@ -272,7 +272,7 @@ class Server:
             assert self.process.wait(20) == 0, self.process.stderr.read()
 
     def ask(self, page):
-        if not self.address:  # refused at its start, with an error
+        if not self.address:  # rejected at its start, with an error
             return 200, ""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as client:
             path = urllib.parse.urlsplit(self.address).path + page
@@ -287,7 +287,7 @@ def cpu_seconds(process):
 
 
 def check_descriptors():
-    """More silent clients than descriptors: the server waits, and answers once there is room."""
+    """More silent clients than file descriptors: the server waits, and answers when one is free."""
     with Server("runs/clean", files=64) as server:
         silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(120)]
         time.sleep(0.5)
@@ -308,7 +308,7 @@ def main():
             os.mkdir(name)
         alone = os.geteuid() != 0 or not os.access(CONCERTINA, os.X_OK) or ctypes.util.find_library("xxhash") is None
         if alone:
-            print("without root or libxxhash: users are left out")
+            print("without root or libxxhash: users are skipped")
             code, said = call(*TRAIN, "run.name=clean")
             assert code == 0, said
         else:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `verify --run` on a run that freezes, moves and reads its cache: verify_run_test.sh PROGRAM MPIRUN OPTIONS...
+# `verify --run` on a run that freezes layers, moves and reads its cache: verify_run_test.sh PROGRAM MPIRUN OPTIONS...
 . "$(dirname -- "$0")/common.sh" "$@"
 
 python3 -c '
@@ -22,5 +22,5 @@ run 2 "${common[@]}" elastic.policy=pipetransformer parallel.pp=2
 grep -q "1 change of the layout" out && grep -q "bit-identical in both runs" out || die "text: $(cat out)"
 refused "a batch that grows with the replicas" "${common[@]}" elastic.policy=predicted elastic.batch=grows
 refused "no data to train on" verify --run model.layers=2 run.steps=2
-[ ! -e runs ] || die "verify has made a run directory"
+[ ! -e runs ] || die "verify created a run directory"
 echo "1 passed, 0 failed"

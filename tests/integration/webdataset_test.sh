@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs from tars of images, as webdataset has them, and from folders of images of many sizes:
+# Runs from tars of images in webdataset's format, and from folders of images of many sizes:
 # webdataset_test.sh PROGRAM MPIRUN OPTIONS...
-# Two epochs give the same bits at two layouts, after a resume, and from the same tar packed by gzip
-# or zstd; numbers for each channel are those of all where they are equal. So do folders with every
-# augmentation, and with cached activations of views that come again.
+# Two epochs give the same bits at two layouts, after a resume, and from the same tar compressed by
+# gzip or zstd; equal numbers per channel give the bits of one number. The same holds for folders
+# with every augmentation, and with cached activations of repeated views.
 set -euo pipefail
 program=$(realpath -- "$1") mpirun=$2
 shift 2
@@ -31,11 +31,11 @@ refused() { # texts, separated by |, then keys
 }
 hash_of() { python3 -c 'import json, sys; print(json.load(open(f"runs/{sys.argv[1]}/result.json"))["state_sha256"])' "$1"; }
 same() { # names
-  [ "$(hash_of "$1")" = "$(hash_of "$2")" ] || die "$1 and $2 have other bits"
+  [ "$(hash_of "$1")" = "$(hash_of "$2")" ] || die "the bits of $1 and $2 differ"
 }
 
-# 32 images of 16 x 16: PNGs of noise, grey and colour, and baseline JPEGs of four flat blocks, whose
-# label is the corner that is bright. A test set of 8 more.
+# 32 images of 16 x 16: PNGs of noise, gray and color, and baseline JPEGs of four flat blocks,
+# labelled by the bright corner. A test set of 8 more.
 python3 - <<'EOF'
 import io, os, random, struct, tarfile, zlib
 
@@ -157,7 +157,7 @@ run 1 packed 'data.files=["photos-{0..1}.tar.zst"]'
 same alone gzipped
 same alone packed
 
-# torchvision's Normalize: a number of each channel.
+# torchvision's Normalize: one number per channel.
 run 1 each data.mean=[0.5,0.5,0.5] data.deviation=[0.5,0.5,0.5]
 same alone each
 run 1 other data.mean=[0.5,0.4,0.5]
@@ -165,7 +165,7 @@ run 1 other data.mean=[0.5,0.4,0.5]
 refused '2 numbers for images of 3 channels|data.mean|one number, or 3' data.mean=[0.5,0.4]
 refused 'data.deviation|each > 0' data.deviation=[0.5,0.5,0]
 
-# Folders, in random parts, turned, in other colours; then views of them that come again.
+# Folders with random crops, rotations and colors; then repeated views of them.
 folders=(data.format=image-folder 'data.files=["photos"]' data.validation_files=[] data.size=16 data.scale=0.4 data.rotate=20
   data.brightness=0.4 data.contrast=0.4 data.saturation=0.4 data.randaugment=2)
 run 1 folders "${folders[@]}"
@@ -191,7 +191,7 @@ refused 'broken/ant/1.png|cannot decode' "${folders[@]}" 'data.files=["broken"]'
 refused 'png|after images of' "${folders[@]}" data.size=0
 refused 'data.resize|data.resize >= data.size' "${folders[@]}" data.resize=8
 
-# One error for what is wrong in a tar.
+# One error for each fault in a tar.
 head -c 9000 photos-0.tar >short.tar
 refused 'short.tar' 'data.files=["short.tar"]'
 head -c 1500 photos-0.tar.zst >short.tar.zst

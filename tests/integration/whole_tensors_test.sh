@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Optimizers that update whole tensors train to the same bits at every layout, after a resume at
-# another one, and when units freeze on the way: whole_tensors_test.sh PROGRAM MPIRUN OPTIONS...
+# another one, and when units freeze: whole_tensors_test.sh PROGRAM MPIRUN OPTIONS...
 . "$(dirname -- "$0")/common.sh" "$@"
 
 sizes=(model.layers=3 model.width=32 model.heads=4 model.context=16 batch.global=24
@@ -14,7 +14,7 @@ train() { # ranks, run.name, keys
   run "$1" train "run.name=$2" 'data.text=["numbers.txt"]' "${sizes[@]}" "${@:3}"
 }
 same() { # what, run, run
-  [ "$(hash_of "runs/$2")" = "$(hash_of "runs/$3")" ] || die "$1: other bits"
+  [ "$(hash_of "runs/$2")" = "$(hash_of "runs/$3")" ] || die "$1: the bits differ"
   echo "same bits: $1"
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs with wrong numbers: what verify.on_fault does about them, and that a run which was put right has the
-# bits of one without a fault: wrong_numbers_test.sh PROGRAM MPIRUN OPTIONS...
+# Runs with wrong numbers: the actions of verify.on_fault, and that a repaired run has the bits of
+# one without a fault: wrong_numbers_test.sh PROGRAM MPIRUN OPTIONS...
 . "$(dirname -- "$0")/common.sh" "$@"
 
 python3 -c '
@@ -11,7 +11,7 @@ keys=(model.layers=2 model.width=16 model.heads=2 model.context=16 batch.global=
   data.text=text.txt data.windows=fixed run.steps=12 run.threads=1 lr.warmup=2 log.trace=0
   checkpoint.every=5 eval.batches=1)
 
-# train RANKS NAME FAILPOINTS KEY...; fails CODE likewise, for a launch that ends with 1 and one error.
+# train RANKS NAME FAILPOINTS KEY...; `fails` does the same for a launch that ends with 1 and one error.
 train() {
   CONCERTINA_FAILPOINTS=$3 run "$1" train "${keys[@]}" "run.name=$2" "${@:4}"
 }
@@ -23,9 +23,9 @@ fails() {
   [ "$(grep -c 'error:' out)" = 1 ] || die "not one error of $2: $(cat out)"
 }
 says() { grep -qF -- "$1" out || die "no '$1' in: $(cat out)"; }
-same() { [ "$(hash_of "runs/$1")" = "$(hash_of "runs/$2")" ] || die "$1 has other bits than $2"; }
+same() { [ "$(hash_of "runs/$1")" = "$(hash_of "runs/$2")" ] || die "the bits of $1 and $2 differ"; }
 
-# events NAME: "step action" of each fault. steps NAME: those of metrics.jsonl, and how many have no loss.
+# events NAME: prints "step action" per fault. steps NAME: prints metrics.jsonl's steps, and how many lack a loss.
 events() {
   python3 - "$1" <<'PY'
 import json, sys
@@ -51,7 +51,7 @@ for layout in pp=2 dp=2; do
   train 2 "good-$layout" '' "parallel.$layout" verify.every=1
   same "good-$layout" good
 
-  # A NaN ends the run: one error, and the checkpoint stays. The same command goes on to the same bits.
+  # A NaN ends the run: one error, and the checkpoint is kept. The same command continues to the same bits.
   fails 2 "stop-$layout" "$nan" "parallel.$layout"
   says 'the loss of step 8 is NaN'
   says 'microbatch 2'
@@ -71,7 +71,7 @@ for layout in pp=2 dp=2; do
   fails 2 "again-$layout" "$nan,times=2" "parallel.$layout" verify.on_fault=rollback
   says 'the loss of step 8 is NaN, again'
 
-  # Of its own state that nobody else has, a rank finds the change, and no replica can repair it.
+  # A rank detects a change in state that only it owns; no replica can repair it.
   fails 2 "moment-$layout" optimizer-bit@8:rank=1 "parallel.$layout" verify.every=1
   says 'in step 8 a part of the state differs from the result of the previous update'
   says 'rank 1: m of '
@@ -79,16 +79,16 @@ for layout in pp=2 dp=2; do
   same "moment-back-$layout" good
 done
 same skip-pp=2 skip-dp=2
-[ "$(hash_of runs/skip-dp=2)" != "$(hash_of runs/good)" ] || die 'a step was skipped, and nothing is different'
+[ "$(hash_of runs/skip-dp=2)" != "$(hash_of runs/good)" ] || die 'a skipped step changed nothing'
 
-# Before there is a checkpoint, the run goes back to its start.
+# Before there is a checkpoint, the run returns to its start.
 train 2 start "${nan/@8/@3}" parallel.dp=2 verify.on_fault=rollback
 is "$(events start)" '0 goes back' 'events of a rollback to the start'
 same start good
 train 2 resumed "${nan/@8/@1}" parallel.dp=2 verify.on_fault=skip run.steps=1 lr.warmup=0
 train 1 resumed '' verify.on_fault=skip run.steps=2 lr.warmup=0
 
-# A flipped bit of a weight of one replica.
+# A flipped bit in a weight of one replica.
 train 2 flip weight-bit@8:rank=1 parallel.dp=2 verify.every=1
 is "$(events flip)" '8 repaired 1' 'events of a repair'
 same flip good
@@ -102,12 +102,12 @@ fails 2 both weight-bit-after@7:rank=1 parallel.dp=2 verify.every=1
 says 'replicas have different weights'
 says 'ranks 0, 1: '
 
-# Every number that is not finite: weights that have diverged never come back.
+# Nothing is finite any more: diverged weights never recover.
 fails 2 forever activation-nan:times=1000 parallel.dp=2 verify.on_fault=skip
 says 'after 10 skipped steps'
 
 CONCERTINA_FAILPOINTS=weigth-bit refused "'weigth-bit' is not a failpoint" train run.name=none data.text=text.txt
-# Under `concertina run`: what comes again ends the run after one launch, what was by chance leaves no trace.
+# Under `concertina run`: a repeated fault ends the run after one launch, a transient one leaves no trace.
 supervised() { # NAME, FAILPOINTS, options of `run`...
   local code=0
   CONCERTINA_FAILPOINTS=$2 "$program" run --ranks 2 "${@:3}" -- train "${keys[@]}" run.name="$1" parallel.pp=2 \
@@ -122,7 +122,7 @@ is "$(supervised chance "$nan" --launcher "$launcher")" 0 'a number that was wro
 is "$(wc -l <runs/chance/launches.jsonl)" 1 'launches after a number that was wrong by chance'
 same chance good
 
-# Weights that the last step made too large: the losses of steps are numbers, and only the held-out one is NaN.
+# The last step makes the weights too large: the losses of steps are finite, and only the held-out one is NaN.
 code=0
 "$program" run --ranks 2 --launcher "$launcher" -- train "${keys[@]}" run.name=overflow parallel.pp=2 run.steps=1 \
   optimizer.lr=1e19 lr.warmup=0 >out 2>&1 || code=$?
@@ -130,7 +130,7 @@ is "$code" 1 'a run whose held-out loss is NaN'
 says 'the held-out loss is NaN: the weights have diverged'
 is "$(wc -l <runs/overflow/launches.jsonl)" 2 'launches of a run whose held-out loss is NaN'
 
-# What fails twice with the same words from the same state would fail again; other words may be of something else.
+# A fault that recurs with the same message in the same state would recur again; another message may be another fault.
 for words in same '$RANDOM'; do
   cat >launch <<END
 #!/bin/bash

@@ -1,4 +1,4 @@
-// The cache of a host: hits are exactly what a model of it predicts, budgets hold, nothing stays.
+// The cache of a host: hits are exactly as a model of it predicts, budgets hold, nothing is left.
 #include "io/activation_cache.h"
 
 #include <map>
@@ -19,14 +19,14 @@ TEST(ActivationCache, SamplesHaveTheirPlaces) {
     EXPECT_EQ(cache.place(s), s < kCacheSlots       ? CachePlace::memory
                               : s < 2 * kCacheSlots ? CachePlace::disk
                                                     : CachePlace::nowhere);
-  // A tier takes what the data set has, not its budget.
+  // A tier takes the size of the data set, not its whole budget.
   CacheHost small;
   const ActivationCache all(small.options(40, kCacheEntry, kCacheBudget, kCacheBudget));
   EXPECT_EQ(all.slots(CachePlace::disk), 40 - kCacheSlots);
   EXPECT_EQ(all.slots(CachePlace::nowhere), 0U);
 }
 
-/// Random reads, writes and prefetches, by two openers, with digests that move on and back.
+/// Random reads, writes and prefetches by two openers, with digests that change back and forth.
 TEST(ActivationCache, HitsAreThoseOfASlotPerSample) {
   for (const auto& [memory, disk] : {std::pair{kCacheBudget, kCacheBudget},
                                      {kCacheBudget, 0UL},
@@ -79,7 +79,7 @@ TEST(ActivationCache, ProcessesShareItWhileTheyLive) {
   ASSERT_EQ(other.wait(), 0);
   EXPECT_TRUE(host.empty());
   for (std::uint64_t s = 0; s < 60; ++s) EXPECT_EQ(hits(mine, key_of(s), kCacheEntry), s % 2 == 0);
-  // Threads of one process, on samples of their own.
+  // Threads of one process use separate samples.
   std::vector<std::thread> threads;
   for (std::uint64_t t = 0; t < 4; ++t)
     threads.emplace_back([&mine, t] {

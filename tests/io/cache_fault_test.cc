@@ -1,4 +1,4 @@
-// Whatever fails below a cache of activations is a miss and one warning, never wrong data.
+// Any failure below an activation cache is a miss and one warning, never wrong data.
 #include <sys/syscall.h>
 
 #include <fstream>
@@ -27,7 +27,7 @@ TEST(CacheFault, TiersThatAreMissingAreOneWarning) {
   EXPECT_FALSE(store(follower, key_of(1), kCacheEntry) || hits(follower, key_of(1), kCacheEntry));
   none.prefetch(std::array<std::uint64_t, 2>{0, 50});
   EXPECT_EQ(none.measure_read(), 0);
-  // A budget that holds nothing.
+  // A budget too small for one entry.
   host.warnings.clear();
   ActivationCache tiny(host.options(60, kCacheEntry, 4096, 0));
   host.expect_warning("no entry of 1000 bytes");
@@ -68,10 +68,10 @@ TEST(CacheFault, ACutFileTurnsItsTierOffWithOneWarning) {
   host.expect_warning("activations are not cached in cache.memory");
 }
 
-/// Exit codes of the children below.
+/// Exit codes of the child processes below.
 constexpr int kAsExpected = 0, kWrong = 1, kCannotTry = 2;
 
-/// Two full disks: nothing is kept, nothing is left, one warning.
+/// Two full disks: nothing is stored or left behind, and there is one warning.
 int try_full(CacheHost& host, std::uint64_t budget) {
   {
     ActivationCache cache(host.options(5000, kCacheEntry, budget, budget));

@@ -1,5 +1,5 @@
-// What the tests of the activation cache share: data that follows from its key, and a host's two
-// directories with the warnings of a cache in them.
+// Shared by the tests of the activation cache: data derived from its key, and a host's two
+// directories with the cache's warnings.
 #pragma once
 
 #include <signal.h>
@@ -18,8 +18,8 @@
 
 namespace concertina {
 
-constexpr std::uint64_t kCacheEntry = 1000;        // bytes of an entry
-constexpr std::uint64_t kCacheBudget = 10 * 4096;  // of a tier: a page, and slots of 1088 bytes
+constexpr std::uint64_t kCacheEntry = 1000;        // bytes per entry
+constexpr std::uint64_t kCacheBudget = 10 * 4096;  // of a tier: a page and slots of 1088 bytes
 constexpr std::uint64_t kCacheSlots = 33;
 
 inline Sha256Digest digest_of(int version) {
@@ -30,7 +30,7 @@ inline CacheKey key_of(std::uint64_t slot, int version = 0, std::uint64_t sample
   return {slot, sample, digest_of(version)};
 }
 
-/// Equal keys have equal data, as the cache may rely on; others differ in every byte or nearly.
+/// Returns equal data for equal keys, as the cache may assume; otherwise almost every byte differs.
 inline std::vector<std::byte> data_of(const CacheKey& key, std::uint64_t bytes) {
   Random random(key.slot * 1000003 + key.sample * 101 +
                 std::to_integer<unsigned>(key.prefix[0]) * 7919);
@@ -53,18 +53,18 @@ struct CacheHost {
             .disk_directory = disk.path(),
             .warn = [this](const std::string& text) { warnings.push_back(text); }};
   }
-  /// That there was one warning, which has `part`.
+  /// Expects exactly one warning, which contains `part`.
   void expect_warning(const char* part) const {
     ASSERT_EQ(warnings.size(), 1U);
     expect_has(warnings[0], part);
   }
-  /// Whether both directories are empty, as they always are.
+  /// Returns whether both directories are empty, as they always should be.
   bool empty() const {
     return std::filesystem::is_empty(memory.path()) && std::filesystem::is_empty(disk.path());
   }
 };
 
-/// The files of a cache as long as it is there: they have no names.
+/// Returns the files of a cache while it exists: they have no names.
 inline std::vector<std::string> files_of(const ActivationCache& cache) {
   std::vector<std::string> paths;
   for (const nlohmann::json& tier : cache.shared())
@@ -101,7 +101,7 @@ class Child {
     ::kill(pid_, SIGKILL);
     wait();
   }
-  /// Its exit code, or -signal.
+  /// Returns its exit code, or -signal.
   int wait() {
     int status = 0;
     ::waitpid(std::exchange(pid_, -1), &status, 0);

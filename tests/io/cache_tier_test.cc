@@ -1,5 +1,5 @@
-// A file of cached activations against whatever happens to files: nothing but what was written for
-// a key is ever a hit.
+// Tests a file of cached activations with all kinds of damage: only what was written for a key is
+// ever a hit.
 #include "io/cache_tier.h"
 
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 namespace concertina {
 namespace {
 
-constexpr std::uint64_t kEntry = 200;       // of an entry
+constexpr std::uint64_t kEntry = 200;       // bytes of an entry
 constexpr std::uint64_t kSlot = 64 + 256;   // header, data, up to a cache line
-constexpr std::uint64_t kFirstSlot = 4096;  // of the file
+constexpr std::uint64_t kFirstSlot = 4096;  // position in the file
 
 class CacheTierTest : public testing::Test {
  protected:
@@ -31,7 +31,7 @@ class CacheTierTest : public testing::Test {
   static void put(CacheTier& tier, const CacheKey& key) {
     tier.write(key, data_of(key, tier.slots().entry_bytes));
   }
-  /// A hit has the right data, or the test fails.
+  /// Returns the outcome; fails the test if a hit has wrong data.
   static CacheOutcome get(const CacheTier& tier, const CacheKey& key) {
     std::vector<std::byte> out(tier.slots().entry_bytes);
     const CacheOutcome outcome = tier.read(key, out);
@@ -49,7 +49,7 @@ class CacheTierTest : public testing::Test {
 
   TemporaryDirectory root_;
   nlohmann::json shared_;
-  std::string path_;  // while the tier is there
+  std::string path_;  // while the tier exists
 };
 
 TEST_F(CacheTierTest, GivesWhatWasWrittenForTheSameKeyOnly) {
@@ -98,14 +98,14 @@ TEST_F(CacheTierTest, NoiseAndForeignEntriesAreNoHits) {
     const auto begin = draw(random, 0, 64 + kEntry - 1),
                count = draw(random, 1, kEntry + 64 - begin);
     std::string noise(static_cast<std::size_t>(count), '\0');
-    if (i % 3 != 0)  // zeros: a block that the disk has lost
+    if (i % 3 != 0)  // zeros: a block lost by the disk
       for (char& c : noise) c = static_cast<char>(random());
     const bool same = whole.substr(kFirstSlot + begin, count) == noise;
     overwrite(kFirstSlot + static_cast<std::uint64_t>(begin), noise);
     EXPECT_EQ(get(tier, key_of(0)) == CacheOutcome::hit, same);
     overwrite(kFirstSlot, whole.substr(kFirstSlot, kSlot));
   }
-  // A whole, sound entry of another sample in the wrong slot; a header with another's data.
+  // A valid entry of another sample in the wrong slot; a header with another entry's data.
   overwrite(kFirstSlot, whole.substr(kFirstSlot + kSlot, kSlot));
   EXPECT_EQ(get(tier, key_of(0)), CacheOutcome::miss);
   overwrite(kFirstSlot, whole.substr(kFirstSlot, 64));
@@ -170,7 +170,7 @@ TEST_F(CacheTierTest, SlotsFitTheirBudget) {
             ((1ULL << 62) - 4096) / ((1 << 20) + 64));
 }
 
-/// A reader in another process meets entries at every moment of their writing.
+/// A reader in another process sees entries at every moment of a write.
 TEST_F(CacheTierTest, AHalfWrittenEntryIsAMissAndNoDamage) {
   constexpr std::uint64_t kLarge = 150'000;
   CacheTier tier = create(1, kLarge);
@@ -225,8 +225,8 @@ TEST_F(CacheTierTest, KillsOfAWriterLeaveWholeEntriesOrNone) {
   EXPECT_GT(hit, 0);
 }
 
-/// Whether byte `at` of the file is in the page cache. (Asking does not load it, unlike preadv2
-/// with RWF_NOWAIT.)
+/// Returns whether byte `at` of the file is in the page cache. (Unlike preadv2 with RWF_NOWAIT,
+/// mincore does not load it.)
 bool is_cached(const std::string& path, std::uint64_t at) {
   const File file(::open(path.c_str(), O_RDWR), path);
   constexpr std::uint64_t kPage = 4096;

@@ -1,5 +1,5 @@
-// Full disks, limits, lost permissions, kill -9: the commits that were there stay, errors are
-// clean.
+// Full disks, limits, lost permissions, kill -9: existing commits survive, and errors leave nothing
+// behind.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -21,8 +21,8 @@ enum Outcome { kSaved = 10, kCleanError = 11, kOtherError = 12, kNotPossible = 1
 
 class CrashTest : public CheckpointTest {
  protected:
-  /// Saves; an Error must say `reason`, and where, and leave nothing of the shard that it struck.
-  /// A failed checkpoint is abandoned, as the caller does.
+  /// Saves; an Error must contain `reason` and the place, and leave nothing of the failed shard.
+  /// Like a real caller, abandons a failed checkpoint.
   Outcome try_save(const std::string& where, std::int64_t step, std::string_view reason) {
     std::string partial;
     std::vector<ShardRecord> records;
@@ -43,8 +43,8 @@ class CrashTest : public CheckpointTest {
   }
 };
 
-// libhdf5 would crash in some of these (EFBIG in its own close): every limit is tried, coarsely
-// over the shards and finely where the HDF5 structure is laid out.
+// libhdf5 would crash for some of these limits (EFBIG in its own close), so try all: coarsely over
+// the shards, finely where the HDF5 structure is written.
 TEST_F(CrashTest, FileSizeLimits) {
   const std::string before = save_model(1);
   int saved = 0, refused = 0;
@@ -66,7 +66,7 @@ TEST_F(CrashTest, FileSizeLimits) {
   EXPECT_GT(refused, 10);
 }
 
-// A real full disk: a small tmpfs in a mount namespace of the child's own.
+// A real full disk: a small tmpfs in the child's own mount namespace.
 TEST_F(CrashTest, FullDisk) {
   int refused = 0;
   make_directories(path("disk"));
@@ -88,8 +88,8 @@ TEST_F(CrashTest, FullDisk) {
   EXPECT_GT(refused, 3);
 }
 
-// ext2, NFS before 4.2, 9p, many FUSE file systems: fallocate(2) is not there; in some sandboxes
-// no file can be locked.
+// ext2, NFS before 4.2, 9p and many FUSE file systems lack fallocate(2); in some sandboxes, no file
+// can be locked.
 TEST_F(CrashTest, AFileSystemThatCannotReserveSpaceHoldsCheckpointsAsWell) {
   for (const auto& [call, code] : {std::pair{SYS_fallocate, EOPNOTSUPP},
                                    {SYS_fallocate, ENOSYS},
@@ -113,7 +113,7 @@ TEST_F(CrashTest, KillAtAnyMomentLeavesAWholeNewestCommit) {
   for (int i = 0; i < 40; ++i) {
     const pid_t child = ::fork();
     if (child == 0) {
-      // As on NFS, where two directories cannot be exchanged in one step.
+      // As on NFS, which cannot exchange two directories atomically.
       if (i % 2 == 1 && !refuse_call(SYS_renameat2, EINVAL)) ::_exit(2);
       for (std::int64_t step = committed;; ++step) {  // also over the newest itself
         if (try_save(checkpoints(), step, "") != kSaved) ::_exit(1);
@@ -130,15 +130,15 @@ TEST_F(CrashTest, KillAtAnyMomentLeavesAWholeNewestCommit) {
     ASSERT_TRUE(newest.has_value());
     ASSERT_GE(newest->step, committed);
     committed = newest->step;
-    for (const Commit& commit : list_commits(checkpoints()))  // those being pruned too
+    for (const Commit& commit : list_commits(checkpoints()))  // including those being pruned
       ASSERT_EQ(verify(commit.path), std::vector<std::string>{});
   }
-  begin_checkpoint(checkpoints(), committed + 1);  // clears what was left
+  begin_checkpoint(checkpoints(), committed + 1);  // removes what was left
   prune(checkpoints(), 1);
   EXPECT_EQ(std::distance(stdfs::directory_iterator(checkpoints()), {}), 2);
 }
 
-// Where two directories cannot be exchanged in one step (NFS), a kill may fall between two renames.
+// Without an atomic exchange of directories (NFS), a kill may happen between two renames.
 TEST_F(CrashTest, ACommitThatWasAboutToBeReplacedComesBack) {
   const std::string first = save_model(1);
   const int saved = in_child([&] {
@@ -151,7 +151,7 @@ TEST_F(CrashTest, ACommitThatWasAboutToBeReplacedComesBack) {
   stdfs::create_directory(first + ".partial");
   begin_checkpoint(checkpoints(), 2);
   EXPECT_EQ(verify(first), std::vector<std::string>{});
-  // Complete in its place: the old one goes.
+  // The new commit is complete and in place: the old one is removed.
   stdfs::copy(first, first + ".replaced");
   recover_commits(checkpoints());
   EXPECT_FALSE(stdfs::exists(first + ".replaced"));
@@ -160,10 +160,10 @@ TEST_F(CrashTest, ACommitThatWasAboutToBeReplacedComesBack) {
 
 TEST_F(CrashTest, NothingBeforeTheRenameIsACommit) {
   const std::string before = save_model(1), after = save_model(2);
-  // Complete to the last byte, but not renamed.
+  // Complete, but not renamed yet.
   stdfs::rename(after, after + ".partial");
   EXPECT_EQ(newest_commit(checkpoints())->path, before);
-  // Shards, but no manifest yet.
+  // Shards without a manifest.
   stdfs::remove(after + ".partial/manifest.json");
   EXPECT_EQ(open_newest(checkpoints())->path, before);
 }

@@ -1,4 +1,4 @@
-// Damaged and hostile checkpoints: every change is an error or harmless, never other numbers.
+// Damaged and hostile checkpoints: every change is an error or harmless, never different numbers.
 #include <fstream>
 
 #include "io/file.h"
@@ -11,7 +11,7 @@ namespace {
 using nlohmann::json;
 namespace stdfs = std::filesystem;
 
-/// Flips one bit of a file, and back at the end of its life.
+/// Flips one bit of a file, and restores it in the destructor.
 class Flip {
  public:
   Flip(const std::string& path, std::uint64_t byte, int bit)
@@ -48,7 +48,7 @@ class DamageTest : public CheckpointTest {
     return ::testing::AssertionFailure() << "other numbers were read without an error";
   }
 
-  /// A manifest that says `text`, with a hash to match.
+  /// Writes a manifest with `text` and the matching hash.
   void forge(const std::string& text) {
     spill(commit_ + "/" + kManifestName, text);
     spill(commit_ + "/" + kManifestHashName, manifest_hash_line(sha256_hex(text)));
@@ -116,7 +116,7 @@ TEST_F(DamageTest, EveryTruncationAndLossIsNamed) {
 }
 
 TEST_F(DamageTest, SwappedSplicedAndForeignShards) {
-  // Two shards of the same size, so that sizes cannot tell.
+  // Two shards of equal size, so sizes cannot reveal the swap.
   const TestModel pair = {random_tensor("a", {50}, {"weight"}, random_),
                           random_tensor("b", {50}, {"weight"}, random_)};
   const std::string commit =
@@ -129,10 +129,10 @@ TEST_F(DamageTest, SwappedSplicedAndForeignShards) {
   stdfs::rename(path("second"), first);
   EXPECT_ERROR(difference(commit, pair), "SHA-256");
   EXPECT_GE(verify(commit).size(), 2U);
-  // The first shard twice.
+  // The first shard in place of both.
   stdfs::copy_file(path("old"), first, stdfs::copy_options::overwrite_existing);
   EXPECT_ERROR(difference(commit, pair), "'b' is damaged");
-  // Some other HDF5 file, some text, a directory.
+  // Another HDF5 file, a text file, a directory.
   stdfs::copy_file(commit_ + "/model.h5", second, stdfs::copy_options::overwrite_existing);
   EXPECT_ERROR(open_manifest(commit), "shard-00001.h5 is damaged");
   spill(second, std::string(stdfs::file_size(first), 'x'));
@@ -155,7 +155,7 @@ TEST_F(DamageTest, WhatIsNoCheckpoint) {
   EXPECT_ERROR(open_manifest(commit_), "manifest is invalid");
 }
 
-// Whoever copies or prints a document that is nested deeply enough runs out of stack.
+// Copying or printing a deeply nested document would overflow the stack.
 TEST_F(DamageTest, MetadataIsAnObjectOfModestDepth) {
   json manifest = json::parse(slurp(commit_ + "/" + kManifestName));
   manifest["metadata"] = "HERE";
@@ -175,7 +175,7 @@ TEST_F(DamageTest, MetadataIsAnObjectOfModestDepth) {
   }
 }
 
-/// Pointers to all leaves of a document.
+/// Adds pointers to all leaves of a document.
 void add_leaves(const json& value, const json::json_pointer& at,
                 std::vector<json::json_pointer>& leaves) {
   if (!value.is_structured()) leaves.push_back(at);
@@ -220,7 +220,7 @@ TEST_F(DamageTest, HostileManifestsWithGoodHashes) {
     ASSERT_TRUE(never_wrong()) << leaf.to_string() << " = " << value;
     verify(commit_);
   }
-  for (const auto& leaf : leaves) {  // and with a key or an item too few
+  for (const auto& leaf : leaves) {  // also with a key or an item missing
     json bad = good;
     bad[leaf.parent_pointer()].is_object() ? (void)bad[leaf.parent_pointer()].erase(leaf.back())
                                            : bad[leaf.parent_pointer()].erase(0U);
@@ -229,7 +229,7 @@ TEST_F(DamageTest, HostileManifestsWithGoodHashes) {
   }
 }
 
-// The size in a manifest decides no memory.
+// The size given in a manifest must not determine memory allocation.
 TEST_F(DamageTest, AnEndlessViewIsNamed) {
   const std::string view = commit_ + "/model.h5";
   json manifest = json::parse(slurp(commit_ + "/" + kManifestName));
@@ -250,7 +250,7 @@ TEST_F(DamageTest, TheErrorNamesAnOlderGoodCommit) {
   expect_has(recovery_advice(newest + "/"), commit_ + " is intact");
   { std::ofstream(commit_ + "/shard-00000.h5", std::ios::app) << "x"; }
   EXPECT_ERROR(open_newest(checkpoints()), "no older checkpoint is intact");
-  // By the step, not by the name.
+  // Sorted by step, not by name.
   const std::string last = save_model(99'999'999), longer = save_model(100'000'000);
   expect_has(recovery_advice(longer), last + " is intact");
   expect_has(recovery_advice(last), "no older checkpoint is intact");
@@ -275,12 +275,12 @@ TEST_F(DamageTest, ARenamedCommitIsNotTakenForAnotherStep) {
   EXPECT_ERROR(open_newest(checkpoints()), "does not match its step 2");
   for (const std::string& as : {renamed, renamed + "/", renamed + "/../step-00000099"})
     refused(as, "step-00000002");
-  // Two that swapped names.
+  // Two commits with swapped names.
   stdfs::rename(other, commit_);
   stdfs::rename(renamed, other);
   refused(commit_, "step-00000005");
   refused(other, "step-00000002");
-  // A copy under a name that says nothing is itself.
+  // A copy is valid under a name without a step.
   stdfs::copy(other, path("best"));
   EXPECT_EQ(difference(path("best"), model_), "");
 }

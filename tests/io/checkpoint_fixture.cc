@@ -29,7 +29,7 @@ TestModel random_model(std::int64_t tensors, Random& random) {
     for (std::int64_t& extent : shape) extent = draw(random, 1, 13);
     const auto parts = draw(random, 0, 3) == 0 ? std::vector<std::string>{"weight"}
                                                : std::vector<std::string>{"weight", "m", "v"};
-    const std::string name = t % 4 == 3 ? fmt::format("shared{}", t)  // below no unit
+    const std::string name = t % 4 == 3 ? fmt::format("shared{}", t)  // not in a unit
                                         : fmt::format("{:03}.unit/tensor.{}", t / 3, t);
     model.push_back(random_tensor(name, shape, parts, random));
   }

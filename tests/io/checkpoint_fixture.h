@@ -1,4 +1,4 @@
-// Random checkpoints: tensors of any shape and bits, cut at random, dealt to shards at random.
+// Random checkpoints: tensors of any shape and bits, cut and assigned to shards at random.
 #pragma once
 
 #include <map>
@@ -18,26 +18,26 @@ struct TestTensor {
   std::vector<std::int64_t> shape;
   std::map<std::string, std::vector<float>> parts;
 };
-using TestModel = std::vector<TestTensor>;  // ascending by name
+using TestModel = std::vector<TestTensor>;  // sorted by name
 
-/// All bit patterns: infinities and NaNs too are state to keep.
+/// Returns all bit patterns: infinities and NaNs must be preserved too.
 TestTensor random_tensor(std::string name, std::vector<std::int64_t> shape,
                          const std::vector<std::string>& parts, Random& random);
-/// With 1 to 4 dimensions a tensor; parts weight, m and v, or weight alone.
+/// Tensors have 1 to 4 dimensions, and parts weight, m and v, or only weight.
 TestModel random_model(std::int64_t tensors, Random& random);
 bool same_bits(std::span<const float> a, std::span<const float> b);
 
-/// Points into `tensor`.
+/// Returns a piece that points into `tensor`.
 TensorPiece piece(const TestTensor& tensor, std::size_t offset, std::size_t count);
 /// The pieces of each shard.
 using Pieces = std::vector<std::vector<TensorPiece>>;
-/// Covers `model`; shards may hold nothing.
+/// Cuts all of `model` into shards, some possibly empty.
 Pieces cut(const TestModel& model, std::int64_t shards, Random& random);
 
 std::vector<ShardRecord> write_shards(const std::string& partial, const Pieces& pieces);
-/// A whole commit; returns its path.
+/// Saves a whole commit, and returns its path.
 std::string save(const std::string& checkpoints, std::int64_t step, const Pieces& pieces);
-/// What of a commit is not bit by bit `model`; empty if all is. Throws what the reader throws.
+/// Returns what in a commit is not bit-identical to `model`, or "". Throws the reader's errors.
 std::string difference(const std::string& commit, const TestModel& model);
 
 class CheckpointTest : public ::testing::Test {

@@ -1,4 +1,4 @@
-// Checkpoints: what is written at one sharding is read at any other; commits appear whole.
+// Checkpoints written with one sharding can be read with any other; commits appear atomically.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -60,7 +60,7 @@ TEST_F(CheckpointTest, MetadataStepAndEmptyShards) {
   auto records = write_shards(partial, cut(model_, 1, random_));
   records.push_back(write_shard(partial, 1, {}));
   const nlohmann::json metadata = {{"digest", "abc"}, {"nested", {{"x", {1, 2.5, nullptr}}}}};
-  std::swap(records[0], records[1]);  // in whatever order ranks report
+  std::swap(records[0], records[1]);  // ranks report in any order
   const std::string commit = write_manifest(partial, records, metadata);
   EXPECT_EQ(commit, checkpoints() + "/step-123456789");
   EXPECT_EQ(open_manifest(commit).step, 123456789);
@@ -112,7 +112,7 @@ TEST_F(CheckpointTest, PruneKeepsOneMore) {
   EXPECT_EQ(steps(), (std::vector<std::int64_t>{4}));
 }
 
-/// `eval` beside a run that keeps one commit.
+/// Runs `eval` during a run that keeps one commit.
 TEST_F(CheckpointTest, WhatIsRemovedMeanwhileIsNoDamage) {
   constexpr std::int64_t kSteps = 60;
   std::atomic<bool> done = false;
@@ -148,7 +148,7 @@ TEST_F(CheckpointTest, ReaderNamesWhatTheCheckpointLacks) {
   EXPECT_ERROR(reader.read(tensor.name, "m", ~std::uint64_t{0}, out), "requested elements");
 }
 
-/// Flat indices of the box, in row-major order.
+/// Adds the flat indices of the box, in row-major order.
 void add_elements(const std::vector<std::int64_t>& shape, const Box& box,
                   std::vector<std::uint64_t>& elements) {
   std::uint64_t count = 1;
@@ -164,7 +164,7 @@ void add_elements(const std::vector<std::int64_t>& shape, const Box& box,
   }
 }
 
-// 2N - 1 boxes at most, in order, together exactly the range.
+// At most 2N - 1 boxes in order, which together cover exactly the range.
 TEST(BoxesOfRange, TileTheRange) {
   for (const std::vector<std::int64_t>& shape :
        {std::vector<std::int64_t>{7}, {4, 5}, {1, 6}, {6, 1}, {3, 2, 4}, {2, 3, 2, 3}}) {

@@ -1,5 +1,5 @@
-// A decorator that keeps a call to itself is the fault that nobody sees: every decorator of the
-// program is compared with the functions of what it wraps.
+// A decorator that does not pass on a call fails silently, so every decorator of the program is
+// compared with the functions of the class that it wraps.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -13,7 +13,7 @@
 namespace concertina {
 namespace {
 
-/// A dataset that remembers which of its functions were called.
+/// A dataset that records which of its functions were called.
 class Recorder final : public FileDataset {
  public:
   explicit Recorder(std::shared_ptr<const Dataset> inner) : inner_(std::move(inner)) {}
@@ -53,7 +53,7 @@ class Recorder final : public FileDataset {
   std::vector<std::string> names_{"a", "b"};
 };
 
-/// The names of a class's virtual functions; `defaults` alone: of those that are not pure.
+/// Returns the names of a class's virtual functions; with `defaults`, only those that are not pure.
 std::set<std::string> virtuals_of(const std::string& header, const std::string& name,
                                   bool defaults = false) {
   const std::string text = slurp(CONCERTINA_SOURCE "/" + header);
@@ -72,7 +72,7 @@ TEST(DatasetDecorators, EveryFunctionOfADatasetIsPure) {
       << "a decorator would compile without it: the default belongs to FileDataset";
 }
 
-/// Every decorator passes on every call, but for those that it answers itself.
+/// Every decorator passes on every call, except those that it answers itself.
 TEST(DatasetDecorators, EveryCallReachesTheInnerDataset) {
   const Folder folder;
   const std::shared_ptr<const Dataset> plain =
@@ -101,11 +101,11 @@ TEST(DatasetDecorators, EveryCallReachesTheInnerDataset) {
   }
 }
 
-/// The other decorators of the program name every function of what they wrap.
+/// The other decorators of the program override every function of the class that they wrap.
 TEST(Decorators, ForgetNoVirtualFunction) {
   struct Pair {
     const char *header, *interface, *decorator;
-    std::set<std::string> own;  // answered by the interface's default, which is right for it
+    std::set<std::string> own;  // for which the interface's default is right
   };
   for (const auto& [header, interface, decorator, own] :
        {Pair{"core/backend.h", "Backend", "core/backend_around.h", {"records_passes", "repeat"}},

@@ -1,5 +1,5 @@
-// What a power cut may leave: a file system keeps what was synced, and of the rest whatever it
-// likes. So the calls that write, sync, rename and delete are recorded, and their order is judged.
+// After a power cut, a file system has all synced data, and any part of the rest. This test records
+// the calls that write, sync, rename and delete, and checks their order.
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,20 +16,20 @@
 namespace concertina {
 namespace {
 
-/// Paths as they were when last touched, with "dirty" files and directories: not synced since.
+/// Paths as last accessed, with the "dirty" files and directories that are not synced.
 class Recorder {
  public:
   bool on = false;
   std::vector<std::string> faults;
   int renames = 0, syncs = 0, deletions = 0;
-  int interrupts = 0;  // so many fsyncs fail with EINTR
+  int interrupts = 0;  // number of fsyncs that fail with EINTR
 
   void touched(const std::string& path) { dirty_.insert(path); }
   void synced(const std::string& path) {
     ++syncs;
     dirty_.erase(path);
   }
-  /// The moved tree must be on disk before the name that makes it a commit is.
+  /// The moved tree must be on disk before the name that makes it a commit.
   void renamed(const std::string& from, const std::string& to) {
     ++renames;
     if (to.find(".removed") == std::string::npos)
@@ -40,7 +40,7 @@ class Recorder {
     dirty_.insert(parent(to));
     pending_[parent(to)] = to;
   }
-  /// Nothing is deleted that a power cut could bring back as a commit with holes.
+  /// Nothing may be deleted that a power cut could restore as an incomplete commit.
   void deleted(const std::string& path) {
     ++deletions;
     const std::string directory = parent(path);
@@ -83,7 +83,7 @@ int count(long result) {
 }  // namespace
 }  // namespace concertina
 
-// The program's own definitions come before the C library's.
+// These definitions in the program override the C library's.
 extern "C" {
 
 int open(const char* path, int flags, ...) {
@@ -171,7 +171,7 @@ TEST_F(Durability, ACommitIsOnDiskBeforeItHasItsName) {
   EXPECT_FALSE(recorder.dirty(checkpoints())) << "the name itself may be lost";
 }
 
-// Network file systems let a signal interrupt any call.
+// On network file systems, a signal can interrupt any call.
 TEST_F(Durability, AnInterruptedSyncIsTriedAgain) {
   recorder.interrupts = 5;
   save_model(1);

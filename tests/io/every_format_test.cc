@@ -1,4 +1,4 @@
-// What protects a run from its data, for the first example of every format in readers/*.cases.
+// Tests protections against bad data with the first example of every format in readers/*.cases.
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ std::vector<ReaderCase> examples() {
 class EveryFormat : public testing::TestWithParam<ReaderCase> {
  protected:
   bool is(const std::string& format) const { return GetParam().format == format; }
-  /// The file that tests change: an image, or the first of data.files.
+  /// Returns the file that tests change: an image, or the first of data.files.
   static std::string file_of(const DataOptions& options) {
     return options.files[0] + (options.format == "image-folder" ? "/cat/1.png" : "");
   }
@@ -40,7 +40,7 @@ TEST_P(EveryFormat, AFileThatIsNamedTwiceIsRefused) {
   EXPECT_ERROR(open_dataset(linked), "are the same");
 }
 
-/// `text` in units of `width` bytes, the lowest first or last.
+/// Returns `text` in units of `width` bytes, in little- or big-endian order.
 std::string widened(const std::string& text, std::size_t width, bool lowest_first) {
   std::string wide;
   for (const char c : text) {
@@ -58,7 +58,7 @@ TEST_P(EveryFormat, Utf16AndUtf32AreRefused) {
                                                                 : slurp(file);
   std::vector<std::string> wide{"\xff\xfe" + widened(text, 2, true),
                                 "\xfe\xff" + widened(text, 2, false)};
-  if (!binary)  // else they may be numbers below 256
+  if (!binary)  // else these may be numbers below 256
     for (const std::size_t width : {2, 4})
       for (const bool lowest_first : {false, true})
         wide.push_back(widened(text, width, lowest_first));
@@ -68,7 +68,7 @@ TEST_P(EveryFormat, Utf16AndUtf32AreRefused) {
   }
 }
 
-/// The mark is left out, or refused: it never becomes a part of a name, a word or a text.
+/// A byte order mark is skipped or rejected: it never becomes part of a name, a word or a text.
 TEST_P(EveryFormat, AByteOrderMarkIsNoData) {
   if (is("image-folder") || is("tokens")) GTEST_SKIP();
   const auto sound = folder_.open();
@@ -83,7 +83,7 @@ TEST_P(EveryFormat, AByteOrderMarkIsNoData) {
   }
 }
 
-/// What Jupyter, macOS and editors leave beside data.
+/// Files that Jupyter, macOS and editors create next to data.
 TEST_P(EveryFormat, WhatIsHiddenIsNotRead) {
   DataOptions options = folder_.options;
   const std::string sound = open_dataset(options)->summary(), file = options.files[0];
@@ -119,7 +119,7 @@ std::string held_out_samples(const Dataset& dataset) {
   return text;
 }
 
-/// The digest decides which results may be compared: it follows the data, not the place.
+/// The digest decides which results are comparable: it depends on the data, not on the place.
 TEST_P(EveryFormat, ItsDigestChangesWithAnyByteThatASampleHas) {
   const CaseFolder other(GetParam());
   DataOptions options = folder_.options;
@@ -134,7 +134,7 @@ TEST_P(EveryFormat, ItsDigestChangesWithAnyByteThatASampleHas) {
 
   std::swap(options.files, options.test_files);
   const std::string file = file_of(other.options), bytes = slurp(file);
-  const std::size_t most = is("webdataset") ? 4000 : 400;  // bytes, of mostly headers
+  const std::size_t most = is("webdataset") ? 4000 : 400;  // bytes, mostly headers
   int changed = 0;
   for (std::size_t at = 0; at < bytes.size(); at += 1 + bytes.size() / most) {
     std::string damaged = bytes;
@@ -149,7 +149,7 @@ TEST_P(EveryFormat, ItsDigestChangesWithAnyByteThatASampleHas) {
     } catch (const Error&) {
     }
   }
-  if (is("image-folder")) {  // each bit of a PNG is under its own checksum
+  if (is("image-folder")) {  // a checksum covers each bit of a PNG
     spill(file, png(4, 3, 0, std::string(12, 7)));
     changed += content(*open_dataset(options)) != digest ? 1 : 0;
   }

@@ -1,4 +1,4 @@
-// Files, hashes and the tokenizer: whole reads and writes, durable replacement, known hashes.
+// Files, hashes and the tokenizer: complete reads and writes, durable replacement, known hashes.
 #include "io/file.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST(Sha256, DoesNotDependOnHowUpdatesAreCut) {
   Random random(1);
   const std::string text(1000, 'q');
   Sha256 hash;
-  for (int round = 0; round < 20; ++round) {  // hex() starts anew
+  for (int round = 0; round < 20; ++round) {  // hex() restarts the hash
     for (std::size_t at = 0; at < text.size();) {
       const auto n = static_cast<std::size_t>(draw(random, 0, 200));
       hash.update(text.substr(at, n));
@@ -118,7 +118,7 @@ TEST(File, TreesAreMadeAndRemoved) {
   EXPECT_TRUE(std::filesystem::is_empty(root.path()));
 }
 
-/// A reader at any moment sees one whole content.
+/// At any time, a reader sees one complete content.
 TEST(AtomicReplace, ReadersSeeTheOldOrTheNewContent) {
   const TemporaryDirectory root;
   const std::string path = root.path() + "/file";

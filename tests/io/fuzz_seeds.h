@@ -1,4 +1,4 @@
-// Formats of files for reader_fuzz.cc: what a sound one holds, and what reads it.
+// File formats for reader_fuzz.cc: a valid example of each, and its reader.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,15 @@
 
 namespace concertina {
 
-/// A format and the files of a sound example of it; each of them is damaged in turn.
+/// A format and the files of a valid example; each file is damaged in turn.
 struct FuzzSeed {
   std::string name{};
-  std::vector<std::string> names{}, contents{};  // of files in the folder of the test
-  std::function<void(const Folder&)> read{};     // all that they hold
-  bool refuses = true;                           // whether hardly any damage passes unseen
+  std::vector<std::string> names{}, contents{};  // of files in the test's folder
+  std::function<void(const Folder&)> read{};     // reads all contents
+  bool refuses = true;                           // whether almost all damage is detected
 };
 
-/// Tokenizers, weights, JSON, and the token file by its own door.
+/// Returns tokenizers, weights, JSON, and the token file with its own reader.
 std::vector<FuzzSeed> model_seeds();
 
 }  // namespace concertina

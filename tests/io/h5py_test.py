@@ -1,6 +1,6 @@
-"""model.h5 as h5py shows it: whole tensors, right shapes, right values, from shards beside it.
+"""Reads model.h5 with h5py: complete tensors with the right shapes and values, from the shards next to it.
 
-usage: h5py_test.py WRITE_CHECKPOINT. Exit code 77 (skipped) without h5py.
+usage: h5py_test.py WRITE_CHECKPOINT. Exits with 77 (skipped) without h5py.
 """
 import os
 import shutil
@@ -19,7 +19,7 @@ SHAPES = [(5,), (4, 6), (3, 2, 5), (1, 7, 2, 3), (50, 40)]
 
 
 def check(step):
-    """All tensors of the checkpoint directory `step`; returns what h5py found."""
+    """Checks all tensors of the checkpoint directory `step`; returns what h5py found."""
     found = []
     with h5py.File(os.path.join(step, "model.h5"), "r") as model:
         model.visititems(lambda name, o: found.append(name) if isinstance(o, h5py.Dataset) else None)
@@ -35,7 +35,7 @@ def check(step):
 
 
 def check_shards(step):
-    """Each shard alone is plain HDF5: contiguous pieces that know their place."""
+    """Each shard is a plain HDF5 file: contiguous pieces with their positions."""
     elements = 0
     for name in sorted(os.listdir(step)):
         if not name.startswith("shard-"):

@@ -1,5 +1,4 @@
-// Readers of images beyond reader_table_test.cc: how images are augmented, and links and names of
-// files.
+// Tests of image readers beyond reader_table_test.cc: augmentation, links and file names.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -29,7 +28,7 @@ TEST(Images, AugmentationFollowsFromSeedEpochAndSampleAlone) {
     ASSERT_EQ(sample.image, sample_of(*again, at).image);
     seen.insert(sample.image);
   }
-  // Each of the 3 x 3 places and both sides, and no other.
+  // Exactly each of the 3 x 3 places, flipped and not.
   std::set<std::vector<float>> expected;
   const std::vector<float> whole = sample_of(*plain, {.sample = 1}).image;
   for (int down = -1; down <= 1; ++down)
@@ -63,7 +62,7 @@ TEST(Mnist, ThePublishedFilesAreRead) {
     EXPECT_EQ(sample_of(*dataset, {.sample = i}).of.at("label")[0], first[i]);
 }
 
-// As torchvision's ImageFolder does it.
+// Like torchvision's ImageFolder.
 TEST(ImageFolder, LinksAreFollowed) {
   if (!png_codec().available() || !jpeg_codec().available())
     GTEST_SKIP() << "built without libpng or libjpeg";

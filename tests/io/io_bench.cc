@@ -1,7 +1,7 @@
-// What one core reads in a second, by google-benchmark (--benchmark_...):
-// io_bench tokens TOKENIZER FILE: bytes of a text that are encoded; the first round fills the
-// memory of words. io_bench images FOLDER SIZE [SCALE [RANDAUGMENT]]: images of an image-folder,
-// decoded, scaled to squares of SIZE pixels and augmented.
+// Measures what one core reads per second (google-benchmark: --benchmark_...):
+// io_bench tokens TOKENIZER FILE: encodes a text; the first round fills the cache of words.
+// io_bench images FOLDER SIZE [SCALE [RANDAUGMENT]]: images of an image-folder, decoded, scaled to
+// SIZE x SIZE pixels and augmented.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// What io's tests share: files and chance.
+// Shared by io's tests: files and random numbers.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ inline std::string slurp(const std::string& path) {
 }
 
 inline void spill(const std::string& path, std::string_view content) {
-  std::filesystem::remove(path);  // ext4 flushes a file that is cut to nothing and written anew
+  std::filesystem::remove(path);  // ext4 flushes a file that is truncated and rewritten
   std::ofstream(path, std::ios::binary) << content;
 }
 

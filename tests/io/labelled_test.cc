@@ -1,5 +1,5 @@
-// Tables of labelled rows and questions beyond reader_table_test.cc: published files, batches, and
-// how answers are scored. tests/golden/make_tables.py made the golden files.
+// Tests of labelled tables and questions beyond reader_table_test.cc: published files, batches, and
+// the scores of answers. tests/golden/make_tables.py made the golden files.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -94,7 +94,7 @@ TEST(Table, DocumentsAreHeldOutWhole) {
   for (const Split split : kAllSplits) {
     std::string text =
         answer_of(*dataset, fmt::format("{} text", kSplitNames[static_cast<int>(split)]));
-    for (; text.size() > 4; text.erase(0, 5)) {  // "100\n", whose end is shown as two
+    for (; text.size() > 4; text.erase(0, 5)) {  // "100\n", with its line break as 2 characters
       splits[text.substr(0, 3)].insert(split);
       ++seen[text.substr(0, 3)];
       EXPECT_EQ(text.substr(3, 2), "\\n");
@@ -103,7 +103,7 @@ TEST(Table, DocumentsAreHeldOutWhole) {
   }
   EXPECT_EQ(seen.size(), 20U);
   for (const auto& [word, count] : seen) EXPECT_EQ(count, 2) << word;
-  for (const auto& [word, in] : splits) EXPECT_EQ(in.size(), 1U) << word;  // no duplicate is apart
+  for (const auto& [word, in] : splits) EXPECT_EQ(in.size(), 1U) << word;  // kept together
   ASSERT_NE(dataset->splits(), nullptr);
   EXPECT_EQ(dataset->splits()->sizes, (std::array<std::uint64_t, 3>{20, 10, 10}));
 }
@@ -125,7 +125,7 @@ TEST(Tsv, ThePublishedFilesAreRead) {
   EXPECT_EQ(held.valid_targets(8, 100), 72);
 }
 
-/// Samples come again in each epoch, in another order, the same after a resume.
+/// Samples are repeated in each epoch, in a different order, which is the same after a resume.
 TEST(Tsv, EpochsHaveTheSameSamplesAndTheLastBatchIsBlankAtItsEnd) {
   Tsv folder;
   folder.options.validation_files = folder.options.files;
@@ -147,7 +147,7 @@ TEST(Tsv, EpochsHaveTheSameSamplesAndTheLastBatchIsBlankAtItsEnd) {
   EXPECT_EQ(lengths.view().i32()[1], 1);
 }
 
-/// A held-out part counts by targets: a sample of several may be cut in the middle.
+/// Held-out parts are counted in targets: a sample with several may be cut.
 TEST(TaggedWords, AreCountedInBatches) {
   const auto dataset = CaseFolder(reader_case("Sentences of one to three words")).open();
   ValidationSource source(dataset, 2, 4, Split::train);
@@ -199,7 +199,7 @@ TEST(Squad, AWindowWithoutTheAnswerSaysSoAndOneWindowAnswers) {
     EXPECT_EQ(sample.of.at("start")[0] > 0, i == 3);
     EXPECT_EQ(asked.question(Split::train, i), 0U);
   }
-  // Token 50 of the text is in three windows; [20, 79) has the most around it.
+  // Token 50 of the text is in three windows; it is farthest from the ends of [20, 79).
   for (std::uint64_t i = 0; i < 3; ++i)
     EXPECT_EQ(asked
                   .text(Split::train, i, 8 + 50 - 20 * static_cast<int>(i),
@@ -208,11 +208,11 @@ TEST(Squad, AWindowWithoutTheAnswerSaysSoAndOneWindowAnswers) {
               i != 1);
 }
 
-/// By evaluate-v1.1.py's own rules, worked out by hand.
+/// Rules of evaluate-v1.1.py, computed by hand.
 TEST(SquadScore, NormalizesAndScoresAsTheOfficialScript) {
   EXPECT_EQ(normalize_answer("  The  Köln-Bonn, An (area)  "), "kölnbonn area");
   EXPECT_EQ(normalize_answer("theatre a.b ÜBER\u00a0x"), "theatre ab über x");
-  EXPECT_EQ(normalize_answer("a\u2019s"), "\u2019s") << "an article before what is no letter";
+  EXPECT_EQ(normalize_answer("a\u2019s"), "\u2019s") << "an article before a non-letter";
   EXPECT_EQ(normalize_answer("The A an"), "");
   const std::vector<std::string> answers{"the Denver Broncos", "Carolina"};
   const auto expect = [&](const std::string& prediction, double exact, double f1) {
@@ -226,7 +226,7 @@ TEST(SquadScore, NormalizesAndScoresAsTheOfficialScript) {
   expect("carolina panthers of the south", 0, 0.4);
   expect("", 0, 0);
   EXPECT_DOUBLE_EQ(score_answer("the", std::vector<std::string>{"a"}).exact, 1);
-  EXPECT_DOUBLE_EQ(score_answer("the", std::vector<std::string>{"a"}).f1, 0);  // as the script
+  EXPECT_DOUBLE_EQ(score_answer("the", std::vector<std::string>{"a"}).f1, 0);  // as in the script
   EXPECT_DOUBLE_EQ(score_answer("x", {}).exact, 0);
 }
 

@@ -1,4 +1,4 @@
-// Which tokens of which samples are masked, in text and in sentences, and what stands beside them.
+// Which tokens of which samples are masked, in text and in sentences, and the other fields.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ TEST(MaskedTokens, ASampleHasItsShareOfTargetsAndTheirTokensAreHidden) {
   const SentenceEncoder marks(nullptr);
   EXPECT_EQ(masked_count(100), 15);
   EXPECT_EQ(masked_count(1), 1);
-  std::array<int, 3> seen{};  // masked, as it was, another
+  std::array<int, 3> seen{};  // masked, unchanged, another token
   for (std::uint64_t epoch = 0; epoch < 50; ++epoch)
     for (std::uint64_t i = 0; i < text->samples(Split::train); ++i) {
       const SampleAt at{.sample = i, .seed = 2, .epoch = epoch};
@@ -60,7 +60,7 @@ TEST(MaskedTokens, MasksFollowFromSeedEpochAndSampleAlone) {
   EXPECT_EQ(targets(1, 2, 3), targets(1, 2, 3));
   EXPECT_NE(targets(1, 2, 3), targets(1, 3, 3));
   EXPECT_NE(targets(1, 2, 3), targets(2, 2, 3));
-  // What is counted is what is there, whatever the number of targets asked for.
+  // Only existing targets are counted, whatever the requested number.
   for (const std::int64_t most : {0, 1, 17, 30, 1000}) {
     ValidationSource held(dataset, 4, most);
     std::int64_t count = 0;
@@ -79,7 +79,7 @@ TEST(MaskedTokens, MasksFollowFromSeedEpochAndSampleAlone) {
 TEST(MaskedTokens, SentencesKeepTheirMarks) {
   const Tsv folder;
   const auto dataset = masked_tokens(open_dataset(folder.options), nullptr);
-  const std::array counts{1, 1, 1};  // of 4, 4 and 6 tokens
+  const std::array counts{1, 1, 1};  // from 4, 4 and 6 tokens
   for (std::uint64_t i = 0; i < 3; ++i)
     for (std::uint64_t epoch = 0; epoch < 100; ++epoch) {
       const ReadSample sample = sample_of(*dataset, {.sample = i, .seed = 1, .epoch = epoch});

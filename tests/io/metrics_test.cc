@@ -1,4 +1,4 @@
-// metrics.jsonl and result.json: whole lines, and after a resume each step once.
+// metrics.jsonl and result.json have complete lines and, after a resume, each step once.
 #include "io/metrics.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST_F(Metrics, AnyHistoryOfKillsAndResumesShowsEachStepOnce) {
       for (std::int64_t i = 0; i < done; ++i) expected[i] = i + 1;
       ASSERT_EQ(steps(), expected);
       checkpoint = draw(random, checkpoint, done);
-      // The kill cut a line in two.
+      // The kill truncated a line.
       if (draw(random, 0, 1) == 1) spill(path_, slurp(path_) + R"({"step":)");
     }
   }
@@ -84,7 +84,7 @@ TEST_F(Metrics, LineHasAllFiguresAndNoNaN) {
   EXPECT_EQ(object.at("peak_bytes"), 1 << 20);
   EXPECT_EQ(object.at("layout"), "pp2xdp2");
   EXPECT_EQ(object.at("frozen_units"), 5);
-  // What differs between equal runs stands where it can be cut off.
+  // Values that differ between equal runs are at the end, where they can be cut off.
   EXPECT_TRUE(line.ends_with(R"(,"time":"2026-11-22T02:15:09.042Z"})"
                              "\n"))
       << line;

@@ -1,4 +1,4 @@
-// What a program that was built without libarchive, libpng or libjpeg says of data that need them:
+// Error messages of a program built without libarchive, libpng or libjpeg for data that needs them:
 // meson.build links it with their stubs.
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace concertina {
 namespace {
 
-/// One sample whose image is of this kind.
+/// Returns the error for one sample with an image of this kind.
 std::string said_of(const std::string& image, const std::string& content) {
   const Folder folder;
   const std::string file = folder("s-000.tar", tar({{image, content}, {"a.cls", "0"}}));
@@ -41,7 +41,7 @@ TEST(MissingLibrary, IsNamedWithItsPackageAndTheFile) {
                  "libjpeg62-turbo-dev");
 }
 
-/// The formats that need no library are read all the same.
+/// Formats that need no library can still be read.
 TEST(MissingLibrary, OtherFormatsAreRead) {
   const Folder folder;
   const std::string file = folder("a.bin", cifar_record("\x07", 1));

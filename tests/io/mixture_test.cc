@@ -1,4 +1,4 @@
-// Sources of text that are mixed by weight.
+// Text sources mixed by weight.
 #include "io/datasets/mixture.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace concertina {
 namespace {
 
-/// The largest distance of a source's draws from its share, over the first `samples`.
+/// Returns the largest deviation of a source's draws from its share, over the first `samples`.
 double largest_error(const std::vector<double>& weights, std::uint64_t samples) {
   const MixOrder order(weights);
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
@@ -59,14 +59,14 @@ TEST(MixOrder, WeightsAreTheirRatios) {
   EXPECT_EQ(parts({0.7, 0.3}), (std::vector<std::uint64_t>{7, 3}));
   EXPECT_EQ(parts({70, 30}), (std::vector<std::uint64_t>{7, 3}));
   EXPECT_EQ(parts({0.25, 0.25}), (std::vector<std::uint64_t>{1, 1}));
-  // No such ratio: parts of the longest period, to one of them.
+  // Irrational ratio: approximated with the longest period, within one part of it.
   const MixOrder order(std::vector{1 / 3.0, std::sqrt(2.0)});
   EXPECT_EQ(order.period(), MixOrder::kLongestPeriod);
   EXPECT_NEAR(static_cast<double>(order.parts()[0]) / static_cast<double>(order.period()),
               1 / 3.0 / (1 / 3.0 + std::sqrt(2.0)), 3.0 / MixOrder::kLongestPeriod);
 }
 
-/// Three texts whose bytes tell which is which, in windows of four bytes.
+/// Three texts that their bytes identify, in windows of four bytes.
 struct Sources : Folder {
   std::shared_ptr<const Dataset> text(const std::string& name, char first, std::size_t bytes,
                                       const std::string& windows) const {
@@ -112,7 +112,7 @@ TEST(Mixture, ASourceIsReadWholeBeforeItBeginsAgain) {
       EXPECT_EQ(samples.size(),
                 mixture->sources()[s].dataset->samples_of_epoch(Mixture::seed_of(5, s), epoch));
     }
-    // In any order, by any other object: it depends on the number alone.
+    // In any order, from any object: the result depends only on the number.
     const TrainingSource other(mixture, 5, 8);
     for (const std::uint64_t n : {2999UL, 0UL, 1500UL, 1499UL, 7UL, 2998UL, 1000UL, 999UL}) {
       EXPECT_EQ(other.place(n).sample, places[n].sample) << n;

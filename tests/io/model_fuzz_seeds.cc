@@ -1,4 +1,4 @@
-// Sound files of tokenizers, of weights and of JSON, as bytes.
+// Valid files of tokenizers, weights and JSON, as bytes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,12 +17,12 @@ namespace {
 
 using SeedJson = nlohmann::json;
 
-/// Letters, digits, marks, spaces, a contraction, an added token, characters of two to four bytes.
+/// Letters, digits, symbols, spaces, a contraction, an added token, characters of 2 to 4 bytes.
 constexpr const char* kText =
     "the other's  12 of <|end|> [MASK]\r\n\xC3\xA9t\xC3\xA9 \xE4\xBD\xA0 "
     "\xF0\x9F\x98\x80 then.";
 
-/// Reads `choice` as data.tokenizer does, and takes a text there and back.
+/// Reads `choice` like data.tokenizer, and encodes and decodes a text.
 void use_tokenizer(const std::string& choice) {
   const auto tokenizer = make_tokenizer(choice, "data.tokenizer");
   const std::vector<std::int32_t> tokens = tokenizer->tokens(kText);
@@ -36,7 +36,7 @@ void use_tokenizer(const std::string& choice) {
   EXPECT_LE(tokenizer->cut(kText, 4), std::string_view(kText).size());
 }
 
-/// A tokenizer that is chosen by its first file.
+/// A tokenizer selected by its first file.
 FuzzSeed tokenizer_seed(const std::string& name, const std::vector<std::string>& names,
                         const std::vector<std::string>& contents) {
   return {.name = name,
@@ -102,7 +102,7 @@ FuzzSeed json_seed() {
       }};
 }
 
-/// The token file by its own door, with its hash, which no run reads.
+/// The token file with its own reader and its hash, which runs do not check.
 FuzzSeed verified_token_file_seed() {
   const Folder folder;
   write_token_file(folder.path("a"), 50257, std::string(64, 'a'), {1, 50000, 3, 4, 5, 6, 7},
@@ -115,7 +115,7 @@ FuzzSeed verified_token_file_seed() {
 
 }  // namespace
 
-/// A new reader adds its line here.
+/// Add a new reader here.
 std::vector<FuzzSeed> model_seeds() {
   const auto tokenizer = [](const std::string& name) { return golden_text("tokenizers/" + name); };
   std::vector<FuzzSeed> seeds{

@@ -1,5 +1,4 @@
-// What is held out of a text and trained on too, in whatever form it comes, and classes that
-// nothing to train on has.
+// Held-out text that is also trained on, in whatever form, and classes without training data.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -13,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// Two characters make a token, so that a text that is shifted by one has other tokens.
+/// A token is two characters, so a text shifted by one has different tokens.
 class Pairs : public Tokenizer {
  public:
   std::int64_t vocabulary() const override { return 65537; }
@@ -49,7 +48,7 @@ struct Overlap : testing::Test {
   Folder folder;
   std::string own = prose(1, 4000), other = prose(2, 1000);
 
-  /// The result of a text's check, as text and as tokens: empty, or the error.
+  /// Returns the result of checking a text, as text and as tokens: empty, or the error.
   std::string check(const std::string& train, const std::string& held, double allowed = 0.2) const {
     const auto tokens = [&](const std::string& name, const std::string& text) {
       return folder(name, little_endian(std::vector<std::uint16_t>(text.begin(), text.end())));
@@ -89,7 +88,7 @@ TEST_F(Overlap, ALinkIsRefused) {
   EXPECT_ERROR(dataset->verify([] {}), "is also in the training data");
 }
 
-/// `text` with each run of white space as `space` makes it.
+/// Returns `text` with each run of white space replaced by `space`.
 std::string respaced(const std::string& text, const std::function<std::string(int)>& space) {
   std::string other;
   int gap = 0;
@@ -97,7 +96,7 @@ std::string respaced(const std::string& text, const std::function<std::string(in
   return other;
 }
 
-/// How a text may look elsewhere.
+/// Ways in which a text may look different elsewhere.
 std::map<std::string, std::function<std::string(std::string)>> disguises() {
   const auto by = [](const std::function<std::string(int)>& space) {
     return [space](const std::string& text) { return respaced(text, space); };
@@ -114,14 +113,14 @@ std::map<std::string, std::function<std::string(std::string)>> disguises() {
            }}};
 }
 
-/// Words with capitals, so that case matters.
+/// Returns words with capitals, so that case matters.
 std::string words(int seed, int count) {
   std::string text = prose(seed, count);
   for (char& c : text) c = static_cast<char>(c == ' ' ? ' ' : (c % 2 == 0 ? 'a' : 'A') + c - '0');
   return text;
 }
 
-/// `whole` as a file of text, or in rows of about `size` bytes, of whole characters.
+/// Returns `whole` as a text file, or in rows of about `size` bytes, without splitting characters.
 std::string file_of(const std::string& format, const std::string& whole, std::size_t size) {
   if (format == "text") return whole;
   std::string all = format == "csv" ? "text\n" : "";
@@ -175,7 +174,7 @@ TEST_F(Overlap, PreparedFilesAreComparedAsText) {
       .format = "tokens", .validation = 0, .tokens_per_sample = 16, .vocabulary = 65537};
   options.files = {prepared("train", text)};
   options.validation_files = {prepared("held", text.substr(3001, 9000))};  // other pairs
-  EXPECT_NO_THROW(open_dataset(options)->verify([] {})) << "nothing says what the tokens mean";
+  EXPECT_NO_THROW(open_dataset(options)->verify([] {})) << "the meaning of the tokens is unknown";
   struct Named final : Pairs {
     std::string fingerprint() const override { return sha256_hex("pairs"); }
   };
@@ -183,7 +182,7 @@ TEST_F(Overlap, PreparedFilesAreComparedAsText) {
   EXPECT_ERROR(open_dataset(options)->verify([] {}), "is also in the training data");
 }
 
-// A tag of one sentence, which may be drawn into what is held out.
+// A tag that occurs in only one sentence, which may be held out.
 TEST(HeldOutClass, IsRefusedWhereItIsDrawn) {
   const Folder folder;
   int refused = 0, read = 0;

@@ -14,7 +14,7 @@ namespace {
 
 using Tokens = std::vector<std::int32_t>;
 
-/// What a sample's documents are, each as its tokens and the last target.
+/// Returns the documents of a sample, each with its tokens and the last target.
 std::vector<Tokens> documents_of(const Dataset& dataset, const SampleAt& at) {
   const ReadSample sample = sample_of(dataset, at);
   const Tokens &tokens = sample.of.at("tokens"), &targets = sample.of.at("targets"),
@@ -35,7 +35,7 @@ std::vector<Tokens> documents_of(const Dataset& dataset, const SampleAt& at) {
 }
 
 TEST(Packed, EachGoesIntoTheFirstSampleWithRoom) {
-  // Documents of 4, 3, 2, 11, 0, 1 and 6 targets: an end takes no place of its own.
+  // Documents of 4, 3, 2, 11, 0, 1 and 6 targets: an end token takes no extra place.
   const PackedPieces packed =
       pack_documents(std::vector<std::uint64_t>{0, 5, 9, 12, 24, 25, 27, 34}, 6);
   const std::vector<std::vector<std::pair<std::uint64_t, std::uint32_t>>> expected{
@@ -106,7 +106,7 @@ TEST(Packed, RowsOfATableShareSamplesAndSeeNoOther) {
   for (const auto& [document, count] : seen) EXPECT_TRUE(count == 1 && document.ends_with('\n'));
   ASSERT_EQ(dataset->notes(0).size(), 1U);
   expect_has(dataset->notes(0)[0], "training: 48 pieces of documents packed into ");
-  // A held-out split of which the first targets count.
+  // A held-out split with only the first targets counted.
   const Tokens cut = sample_of(*dataset, {.split = Split::validation, .most = 3}).of.at("targets");
   EXPECT_EQ(std::ranges::count_if(cut, [](int target) { return target != kIgnored; }), 3);
 }

@@ -1,4 +1,4 @@
-// The permutation of io/datasets/source.h: a bijection for every size, that depends on seed and
+// The permutation of io/datasets/source.h is a bijection for every size, and depends on seed and
 // epoch.
 #include "io/datasets/source.h"
 
@@ -47,7 +47,7 @@ TEST(PermutationTest, SeedAndEpochMatter) {
   EXPECT_NE(base, images(Permutation(1, std::uint64_t{1} << 32, 100)));
 }
 
-// Each index lands in each tenth about equally often: 5 standard deviations over 4000 epochs.
+// Each index falls into each tenth about equally often: 5 standard deviations over 4000 epochs.
 TEST(PermutationTest, ImagesAreSpreadEvenly) {
   std::vector<int> tenths(10, 0);
   constexpr int kEpochs = 4000;

@@ -1,4 +1,4 @@
-// Pictures, against what Pillow and torchvision make of them: tests/golden/make_pictures.py.
+// Compares pictures with those of Pillow and torchvision: tests/golden/make_pictures.py.
 #include "io/images/picture.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ Picture picture_of(const nlohmann::json& shape) {
   return picture;
 }
 
-/// Levels of 255 that a pixel is off at most: rounding may differ with the instruction set.
+/// Largest error of a pixel, in levels of 255: rounding may differ with the instruction set.
 constexpr int kOff = 1;
 
 class Golden : public testing::Test {
@@ -109,7 +109,7 @@ TEST(Augmentation, PartsHaveTheirAreaAndSides) {
   }
 }
 
-/// What one option draws stays when others are added, and depends on seed, epoch and sample alone.
+/// An option's draws depend only on seed, epoch and sample, not on other options.
 TEST(Augmentation, IsAPureFunctionOfSeedEpochAndSample) {
   const Picture picture = picture_of({3, 24, 24});
   const Augmentation all{.crop = 2,
@@ -131,7 +131,7 @@ TEST(Augmentation, IsAPureFunctionOfSeedEpochAndSample) {
   for (std::uint64_t i = 0; i < 4; ++i)
     for (const SampleAt& where : {at(1 + i, 0, 0), at(1, i, 9), at(1, i << 32, 9), at(1, 0, 7 + i)})
       different.insert(seen(all, where));
-  EXPECT_EQ(different.size(), 14U) << "of 16, of which (1, 0, 9) are three";
+  EXPECT_EQ(different.size(), 14U) << "of 16, three of which are (1, 0, 9)";
   EXPECT_EQ(seen(all, at(5, 6, 7)), seen(all, at(5, 6, 7)));
   Augmentation turned{.rotate = 30}, dark{.brightness = 0.9}, both{.rotate = 30, .brightness = 0.9};
   Picture one = fitted(picture, fit);

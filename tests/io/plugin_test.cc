@@ -1,5 +1,5 @@
-// A format of data from outside io/: one file in plugins/ and one word in this folder's
-// meson.build. It is found by name and read in epochs like the built-in ones.
+// A data format from outside io/: one file in plugins/ and one word in this folder's meson.build.
+// It is found by name and read in epochs like the built-in ones.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,5 +1,4 @@
-// Text in chunks: the tokens and documents are those of the whole, wherever it
-// is cut.
+// Text in chunks: tokens and documents are those of the whole text, wherever it is cut.
 #include <gtest/gtest.h>
 
 #include "io/labelled/table_text.h"
@@ -14,7 +13,7 @@
 namespace concertina {
 namespace {
 
-/// All chunks as one.
+/// The tokens of all chunks.
 struct AllTokens {
   std::string packed;
   std::vector<std::uint64_t> starts;
@@ -42,8 +41,8 @@ AllTokens all_tokens(const std::vector<std::string>& files, const Tokenizer& tok
   return all;
 }
 
-/// Lines of few different words, empty lines, CR LF, letters of several bytes,
-/// runs of spaces.
+/// Returns lines with a small vocabulary, empty lines, CR LF, multi-byte letters, and runs of
+/// spaces.
 std::string random_text(Random& random, std::int64_t pieces) {
   const std::vector<std::string> words{"the", " cat", " sat",  "\n", "\n",  "\n\n",     "\r\n",
                                        "\r",  "ü",    " 漢字", "  ", " 12", "\r\n\r\n", "\n\n\n"};
@@ -92,7 +91,7 @@ TEST(Prepare, RowsOfATableAreTheDocumentsThatARunWouldRead) {
   }
 }
 
-/// A chunk costs a file that is synchronized.
+/// Each chunk requires syncing a file.
 TEST(Prepare, SmallFilesShareAChunk) {
   const Folder folder;
   std::vector<std::string> files;
@@ -149,7 +148,7 @@ TEST(Prepare, TokensOfAFileAreThoseOfTheTokenizer) {
   }
 }
 
-/// Where the text is longer than the first look for a place to cut.
+/// A line longer than the first search for a place to cut.
 TEST(Prepare, LongLinesAreNotCut) {
   const Folder folder;
   const auto bpe = make_tokenizer(learned_tokenizer(folder), "test");
@@ -162,8 +161,7 @@ TEST(Prepare, LongLinesAreNotCut) {
   EXPECT_EQ(all_tokens({folder("a", text)}, *bpe, options).starts.size(), 3U);
 }
 
-/// The documents of `text` as bytes, with '|' before each and '$' (36) for the
-/// end token.
+/// Returns the documents of `text` as bytes, with '|' before each and '$' (36) for the end token.
 std::string documents_of(const std::string& text, DocumentRule rule, bool end) {
   const Folder folder;
   PrepareOptions options;

@@ -1,4 +1,4 @@
-// Expressions of bytes in files of cases: literals and calls that follow each other.
+// Expressions for bytes in case files: sequences of literals and calls.
 #include <functional>
 
 #include "tests/io/reader_cases.h"
@@ -8,7 +8,7 @@
 namespace concertina {
 namespace {
 
-/// The arguments of a call: numbers and texts, each in their order.
+/// The arguments of a call: numbers and texts, in order.
 struct Arguments {
   std::vector<std::int64_t> numbers;
   std::vector<std::string> texts;
@@ -44,14 +44,14 @@ std::string repeated(const Arguments& of) {
   return bytes;
 }
 
-/// The first bytes of a text; a negative number leaves out as many at its end.
+/// Returns the first bytes of a text; a negative number removes that many at the end.
 std::string cut(const Arguments& of) {
   const std::int64_t end = of.number(0);
   return of.texts[0].substr(
       0, static_cast<std::size_t>(end < 0 ? std::ssize(of.texts[0]) + end : end));
 }
 
-/// A text with another in its place from a byte on.
+/// Returns a text with another written over it at a byte position.
 std::string overwritten(const Arguments& of) {
   std::string bytes = of.texts[0];
   return bytes.replace(static_cast<std::size_t>(of.number(0)), of.texts[1].size(), of.texts[1]);
@@ -116,7 +116,7 @@ class BytesReader {
  public:
   explicit BytesReader(const std::string& text) : text_(text) {}
 
-  /// Terms up to the end of the text, a comma or a parenthesis.
+  /// Parses terms up to the end of the text, a comma or a parenthesis.
   std::string terms() {
     std::string bytes;
     for (skip(); at_ < text_.size() && text_[at_] != ',' && text_[at_] != ')'; skip())

@@ -22,7 +22,7 @@ std::string_view trimmed(std::string_view text) {
              : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
 }
 
-/// Reads the lines of one file of cases.
+/// Reads the lines of one case file.
 class CaseReader {
  public:
   CaseReader(const fs::path& path, std::vector<ReaderCase>& cases)
@@ -79,7 +79,7 @@ class CaseReader {
       if (at != std::string_view::npos) line.remove_prefix(at + 3);
     }
   }
-  /// "key = value", or "name: expression", which replaces that of its name.
+  /// Adds "key = value", or "name: expression", which replaces the expression of that name.
   void add_entry(std::string_view line) {
     ReaderCase& one = cases_.back();
     const std::size_t equal = line.find(" = "), colon = line.find(": ");
@@ -93,7 +93,7 @@ class CaseReader {
     if (found == one.files.end()) one.files.emplace_back(name, "");
     replace(file_, line.substr(std::min(line.size(), colon + 2)));
   }
-  /// Replaces the bytes of a file, in which of("NAME") stands for those that NAME had before.
+  /// Replaces the bytes of a file; of("NAME") gives the previous bytes of NAME.
   void replace(std::size_t file, std::string_view expression) {
     std::vector<CaseFile>& files = cases_.back().files;
     std::string bytes(expression);
@@ -130,14 +130,14 @@ TargetKind kind_of(const std::string& name) {
   return kKinds.at(name);
 }
 
-/// `value` as the type that the option of this name has.
+/// Returns `value` with the type of the option of this name.
 OptionValue own_value(const std::string& name, const nlohmann::json& value) {
   return std::visit(
       [&](const auto& usual) { return OptionValue(value.get<std::decay_t<decltype(usual)>>()); },
       default_data_options().at(name));
 }
 
-/// The tokenizer of a file beside the data, of one in tests/golden, "bytes", or none.
+/// Returns a tokenizer from a file of the case, from tests/golden, "bytes", or null.
 std::shared_ptr<const Tokenizer> tokenizer_of_case(const std::string& name, const Folder& folder) {
   if (name.empty()) return nullptr;
   const std::string beside = folder.path(name);
@@ -173,7 +173,7 @@ void set_key(DataOptions& options, const std::string& key, const nlohmann::json&
     options.options[key] = own_value(key, value);
 }
 
-/// Byte tokens and their marks as text; other numbers as such, with "N*COUNT" for runs.
+/// Returns byte tokens and special tokens as text; other numbers as such, with "N*COUNT" for runs.
 std::string text_of_ids(const std::vector<std::int32_t>& ids, bool is_text) {
   static const char* const kMarks[] = {"[CLS]", "[SEP]", "[MASK]", "[PAD]"};
   std::string text;
@@ -191,7 +191,7 @@ std::string text_of_ids(const std::vector<std::int32_t>& ids, bool is_text) {
   return text;
 }
 
-/// Whether tokens are bytes, or bytes and marks.
+/// Returns whether tokens are bytes, or bytes and special tokens.
 bool is_of_bytes(const Dataset& dataset) {
   return dataset.vocabulary() == 256 || dataset.vocabulary() == 260;
 }
@@ -214,7 +214,7 @@ Split split_of(const std::string& name) {
   return static_cast<Split>(std::ranges::find(kSplitNames, name) - std::begin(kSplitNames));
 }
 
-/// The text that all samples of a split hold, in order.
+/// Returns the text of all samples of a split, in order.
 std::string whole_text(const Dataset& dataset, Split split) {
   std::vector<std::int32_t> all;
   for (std::uint64_t i = 0; i < dataset.samples(split); ++i) {

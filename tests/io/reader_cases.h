@@ -1,5 +1,5 @@
-// What readers make of files, as a table: tests/io/readers/FORMAT.cases, whose syntax README.md
-// there describes. Every registered format has a file of sound cases and of refusals.
+// Table-driven tests of readers: tests/io/readers/FORMAT.cases, whose syntax is described in
+// README.md there. Every registered format has a file of valid and invalid cases.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,33 +14,33 @@
 
 namespace concertina {
 
-using CaseFile = std::pair<std::string, std::string>;  // its name, and an expression of its bytes
+using CaseFile = std::pair<std::string, std::string>;  // its name, and an expression for its bytes
 
 struct ReaderCase {
   std::string format{}, title{};
   std::string place{};   // "tsv.cases:12"
-  bool is_base = false;  // begins with the word `case`
+  bool is_base = false;  // starts with the word `case`
   std::vector<CaseFile> files{};
-  std::map<std::string, std::string> keys{};         // of [data], with values of JSON
+  std::map<std::string, std::string> keys{};         // of [data], with JSON values
   std::vector<std::string> expected{};               // "train 1 label = 0"
   std::vector<std::vector<std::string>> refusals{};  // parts of an error
 
-  /// Its place, in letters that GoogleTest allows.
+  /// Returns its place, in characters that GoogleTest allows.
   std::string test_name() const;
 };
 inline void PrintTo(const ReaderCase& one, std::ostream* out) {
   *out << one.place << ": " << one.title;
 }
 
-/// The cases of all files, but those whose formats need a library that this program lacks.
+/// Returns the cases of all files, except formats that need a library missing in this program.
 std::vector<ReaderCase> reader_cases();
-/// The case of that title. Fails the test if there is none.
+/// Returns the case with that title. Fails the test if there is none.
 ReaderCase reader_case(const std::string& title);
 
-/// The options that read the files of a case in `folder`.
+/// Returns the options that read the files of a case in `folder`.
 DataOptions options_of(const ReaderCase& one, const Folder& folder);
 
-/// The files of a case in a folder of their own, and the options that read them.
+/// The files of a case in their own folder, and the options that read them.
 struct CaseFolder : Folder {
   explicit CaseFolder(const ReaderCase& one);
   std::shared_ptr<const Dataset> open() const { return open_dataset(options); }
@@ -53,10 +53,10 @@ struct Squad : CaseFolder {
   Squad() : CaseFolder(reader_case("The answer stands where the sample says")) {}
 };
 
-/// Evaluates an expression of bytes, such as `be32(0x803, 5) ramp(30) "\n"`.
+/// Evaluates an expression for bytes, such as `be32(0x803, 5) ramp(30) "\n"`.
 std::string bytes_of(const std::string& expression);
 
-/// What a dataset says on a question such as "train 1 label", as text.
+/// Returns a dataset's answer to a question such as "train 1 label", as text.
 std::string answer_of(const Dataset& dataset, const std::string& question);
 
 }  // namespace concertina

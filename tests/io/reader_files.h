@@ -1,4 +1,4 @@
-// What the tests of readers share: small files of each format, and samples read from them.
+// Shared by the tests of readers: small files of each format, and samples read from them.
 #pragma once
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ inline ReadSample sample_of(const Dataset& dataset, const SampleAt& at) {
   return sample;
 }
 
-/// Reads every sample: whatever a reader lets through must be whole.
+/// Reads every sample: what a reader accepts must be complete.
 inline void read_all(const Dataset& dataset) {
   for (const Split split : {Split::train, Split::validation, Split::test})
     for (std::uint64_t i = 0; i < dataset.samples(split); ++i)
@@ -81,7 +81,7 @@ inline void gzip(const std::string& path, const std::string& content) {
   ::gzclose(file);
 }
 
-/// Where the project's own data is, if anywhere.
+/// Returns where the project's own data is, or an empty string.
 inline std::string data_at_hand(const std::string& name) {
   const char* folder = std::getenv("CONCERTINA_DATA");
   const std::string path =
@@ -89,7 +89,7 @@ inline std::string data_at_hand(const std::string& name) {
   return std::filesystem::exists(path) ? path : "";
 }
 
-/// A record of CIFAR's binary version: label bytes, then pixels that go up from `first`.
+/// Returns a record of CIFAR's binary version: label bytes, then pixels that increase from `first`.
 inline std::string cifar_record(const std::string& labels, int first) {
   std::string record = labels;
   for (int i = 0; i < 3 * 32 * 32; ++i) record += static_cast<char>(first + i * 3);

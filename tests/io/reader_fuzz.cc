@@ -1,5 +1,5 @@
-// Readers of files against damaged files: whatever a file says, a reader accepts it or throws bad
-// input that names a place. Run it with CONCERTINA_MUTATIONS=100000 and sanitizers for a long look;
+// Tests readers with damaged files: whatever a file contains, a reader accepts it or throws bad
+// input that names a place. For a long run, use CONCERTINA_MUTATIONS=100000 and sanitizers;
 // tests/README.md says how, and when that was last done.
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// `bytes` after one to three damages; half of them are in the first 48 bytes, as headers are.
+/// Damages `bytes` in one to three places, half of them in the first 48 bytes, where headers are.
 std::string damaged(std::string bytes, Random& random) {
   for (std::int64_t i = draw(random, 1, 3); i > 0 && !bytes.empty(); --i) {
     const std::int64_t last = std::ssize(bytes) - 1;
@@ -43,7 +43,7 @@ std::string damaged(std::string bytes, Random& random) {
   return bytes;
 }
 
-/// Whether the files are refused; fails the test where the refusal does not say a place.
+/// Returns whether the files are rejected; fails the test if the error does not name a place.
 bool refused(const FuzzSeed& seed, const Folder& folder, const std::string& what) {
   try {
     seed.read(folder);
@@ -55,7 +55,7 @@ bool refused(const FuzzSeed& seed, const Folder& folder, const std::string& what
   }
 }
 
-/// A sound case of the table of readers.
+/// Returns a valid case of the table of readers.
 FuzzSeed seed_of(const ReaderCase& one) {
   FuzzSeed seed{.name = one.test_name(), .refuses = one.format != "text"};  // any bytes are text
   for (const auto& [name, bytes] : one.files) {
@@ -81,7 +81,7 @@ TEST_P(ReaderFuzz, DamagedFilesAreRefusedOrRead) {
   const std::uint64_t turns = asked != nullptr ? std::strtoull(asked, nullptr, 10) : 300;
   const Folder folder;
   for (std::size_t f = 0; f < seed.names.size(); ++f) folder(seed.names[f], seed.contents[f]);
-  seed.read(folder);  // sound files are read
+  seed.read(folder);  // valid files are accepted
   std::uint64_t refusals = 0;
   for (std::uint64_t turn = 0; turn < turns; ++turn) {
     const std::size_t f = turn % seed.names.size();
@@ -93,9 +93,9 @@ TEST_P(ReaderFuzz, DamagedFilesAreRefusedOrRead) {
   }
   RecordProperty("refusals", std::to_string(refusals));
   if (seed.refuses)
-    EXPECT_GT(refusals, turns / 10) << "hardly any lie was seen";
+    EXPECT_GT(refusals, turns / 10) << "hardly any damage was detected";
   else
-    EXPECT_LT(refusals, turns) << "some damage makes another sound file";
+    EXPECT_LT(refusals, turns) << "some damage gives another valid file";
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, ReaderFuzz, testing::ValuesIn(all_seeds()),

@@ -1,4 +1,4 @@
-// The table of readers: each sound case says what it is asked, each other is refused by its words.
+// The table of readers: valid cases give the expected answers, others the expected errors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,8 +9,7 @@
 namespace concertina {
 namespace {
 
-/// Compares the pixels of "SPLIT I pixels OFF" with levels of 255, of which each may be OFF by so
-/// many.
+/// Compares the pixels of "SPLIT I pixels OFF" with levels of 255; each may differ by at most OFF.
 void expect_pixels(const Dataset& dataset, const std::string& question, const std::string& levels) {
   const std::size_t at = question.find(" pixels");
   const ReadSample sample =
@@ -40,7 +39,7 @@ void expect_answer(const Dataset& dataset, const std::string& line) {
 
 class Reader : public testing::TestWithParam<ReaderCase> {};
 
-/// What is refused is refused before the first sample is read.
+/// Errors are reported before the first sample is read.
 TEST_P(Reader, SaysWhatItsFilesHold) {
   const ReaderCase& one = GetParam();
   const auto check = [&](bool reads) {

@@ -1,5 +1,5 @@
-// System calls that this file system, or this kernel, does not have: refused by a seccomp filter.
-// Small disks.
+// Makes system calls fail with a seccomp filter, as on a file system or kernel without them. Also
+// small disks.
 #pragma once
 
 #include <linux/filter.h>
@@ -16,8 +16,8 @@
 
 namespace concertina {
 
-/// From now on the system call `number` fails with errno `code` in this process and its children;
-/// where `argument` >= 0 only if its second argument is that. False if no filter could be set.
+/// From now on, the system call `number` fails with errno `code` in this process and its children;
+/// if `argument` >= 0, only with that second argument. Returns false if no filter could be set.
 inline bool refuse_call(int number, int code, int argument = -1) {
   const auto answer = static_cast<__u32>(SECCOMP_RET_ERRNO | code);
   constexpr __u32 kSecond = offsetof(seccomp_data, args) + sizeof(__u64);  // its low half
@@ -37,15 +37,15 @@ inline bool refuse_call(int number, int code, int argument = -1) {
          ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/// Mounts a tmpfs at `path` for this process and its children alone; `size`: "size=256k". False
-/// where that is not permitted.
+/// Mounts a tmpfs at `path`, only for this process and its children; `size`: "size=256k". Returns
+/// false if that is not permitted.
 inline bool mount_tmpfs(const std::string& path, const char* size, unsigned long flags = 0) {
   return ::unshare(CLONE_NEWNS) == 0 &&
          ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          ::mount("tmpfs", path.c_str(), "tmpfs", flags, size) == 0;
 }
 
-/// Runs `body` in a child process; what it returns, or -signal if it was killed.
+/// Runs `body` in a child process; returns its result, or -signal if it was killed.
 inline int in_child(const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(body());

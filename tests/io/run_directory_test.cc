@@ -1,4 +1,4 @@
-// A run's directory: one owner at a time, and nothing that is no run is ever written to.
+// A run's directory has one owner at a time; other directories are never written to.
 #include "io/checkpoint/run_directory.h"
 
 #include <fcntl.h>
@@ -27,13 +27,13 @@ Exit code_of(const std::string& root, const std::string& name,
   return Exit::ok;
 }
 
-/// What a second process gets that starts while a first one has the run.
+/// Returns the exit code of a second process that starts while the first one has the run.
 int code_beside(const std::string& root, const std::string& name,
                 const std::string& checkpoints = {}) {
   return in_child([&] { return static_cast<int>(code_of(root, name, checkpoints)); });
 }
 
-/// A file system without any locks.
+/// Emulates a file system without locks.
 bool refuse_locks(int code = EOPNOTSUPP) {
   return refuse_call(SYS_flock, code) && refuse_call(SYS_fcntl, code, F_OFD_SETLK);
 }
@@ -65,7 +65,7 @@ TEST(RunDirectory, ALaunchThatIsRefusedLeavesNothing) {
   EXPECT_EQ(left(), 1);
   EXPECT_EQ(code_of(root.path(), "first", root.path() + "/file/in"), Exit::bad_input);
   EXPECT_EQ(left(), 1);
-  std::filesystem::create_directories(root.path() + "/empty");  // that was there stays
+  std::filesystem::create_directories(root.path() + "/empty");  // an existing folder stays
   { RunDirectory run(root.path(), "empty"); }
   EXPECT_TRUE(std::filesystem::exists(root.path() + "/empty"));
 }
@@ -104,11 +104,11 @@ TEST(RunDirectory, AnInterruptedStartIsNoObstacle) {
     spill(root.path() + "/run/" + name, "half");
     EXPECT_EQ(code_of(root.path(), "run"), Exit::ok) << name;
   }
-  std::filesystem::create_directories(root.path() + "/before/checkpoints");  // as older versions
+  std::filesystem::create_directories(root.path() + "/before/checkpoints");  // by older versions
   EXPECT_EQ(code_of(root.path(), "before"), Exit::ok);
 }
 
-// What a file system may lack: flock; then also locks of fcntl.
+// A file system may lack flock, and also the locks of fcntl.
 TEST(RunDirectory, HasOneOwnerAlsoWhereLocksAreRefused) {
   for (const bool fcntl_too : {false, true}) {
     const TemporaryDirectory root;
@@ -125,14 +125,14 @@ TEST(RunDirectory, HasOneOwnerAlsoWhereLocksAreRefused) {
 
 class LockFile : public ::testing::Test {
  protected:
-  /// The code of a start on a file system without any locks.
+  /// Returns the exit code of a start on a file system without locks.
   int start() const {
     return in_child([&] {
       refuse_locks();
       return static_cast<int>(code_of(root_.path(), "run"));
     });
   }
-  /// A lock file by `process`; then the code of a start, which leaves that file or its own.
+  /// Writes a lock file of `process`; returns the code of a start, which leaves one.
   int start_beside(const ProcessId& process) const {
     std::filesystem::create_directories(root_.path() + "/run");
     spill(held_, nlohmann::json{{"host", process.host},
@@ -150,7 +150,7 @@ class LockFile : public ::testing::Test {
 TEST_F(LockFile, OfAProcessThatHasEndedIsTakenOver) {
   EXPECT_EQ(start(), 0);
   EXPECT_FALSE(std::filesystem::exists(held_)) << "not removed at the end";
-  // A process that was killed: a zombie, then gone.
+  // A process that was killed: first a zombie, then gone.
   const pid_t child = ::fork();
   if (child == 0) {
     refuse_locks(ENOLCK);
@@ -165,7 +165,7 @@ TEST_F(LockFile, OfAProcessThatHasEndedIsTakenOver) {
   spill(held_, left);
   EXPECT_EQ(start(), 0);
   ProcessId other = this_process();
-  other.started += "0";  // another process had this number
+  other.started += "0";  // another process with this number
   EXPECT_EQ(start_beside(other), 0);
   other = this_process();
   other.boot = "an earlier one";
@@ -176,16 +176,16 @@ TEST_F(LockFile, OfAProcessThatMayBeAliveIsRespected) {
   EXPECT_EQ(start_beside(this_process()), 2);
   ProcessId other = this_process();
   other.host += "-other";
-  EXPECT_EQ(start_beside(other), 2) << "nobody here knows what runs there";
-  spill(held_, "");  // its maker is just about to write it
+  EXPECT_EQ(start_beside(other), 2) << "it is unknown here what runs there";
+  spill(held_, "");  // its creator is just about to write it
   EXPECT_EQ(start(), 2);
   EXPECT_TRUE(std::filesystem::exists(held_));
 }
 
-/// Runs with one checkpoint.dir.
+/// Runs with the same checkpoint.dir.
 class SharedCheckpoints : public ::testing::Test {
  protected:
-  /// A run `name` with a commit.
+  /// Creates a run `name` with a commit.
   void train(const std::string& name, std::int64_t step) {
     RunDirectory run(root_.path(), name, shared_);
     run.write_config("");
@@ -216,7 +216,7 @@ TEST_F(SharedCheckpoints, OfAnotherRunAreRefused) {
   for (const std::string part : {"another run, 'a'", "/shared", "owner.json"})
     expect_has(error, part);
   EXPECT_EQ(list_commits(shared_).size(), 2U);
-  std::filesystem::remove(shared_ + "/owner.json");  // as the message says, or by older versions
+  std::filesystem::remove(shared_ + "/owner.json");  // as suggested, or by older versions
   train("b", 3);
   expect_has(start("a"), "another run, 'b'");
 }

@@ -1,5 +1,5 @@
-// Snapshots in memory: what is read is what was written, of the newest step that all ranks have;
-// what is damaged or missing is never read.
+// Snapshots in memory: reading gives what was written, for the newest step that all ranks have;
+// damaged or missing snapshots are never used.
 #include "io/checkpoint/snapshot_file.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A model of two tensors over two ranks: of the first each has a half, the second is rank 1's.
+/// A model of two tensors on two ranks: each has half of the first one, and rank 1 has the second.
 class SnapshotTest : public testing::Test {
  protected:
   SnapshotTest() { open(); }
@@ -26,7 +26,7 @@ class SnapshotTest : public testing::Test {
     remove_snapshots(prefix_);
   }
 
-  /// As the ranks of a new launch do.
+  /// Opens the files as the ranks of a new launch do.
   void open() {
     files_.clear();
     for (int rank = 0; rank < 2; ++rank)
@@ -54,7 +54,7 @@ class SnapshotTest : public testing::Test {
     const auto whole = newest_whole(snapshot_parts(run_));
     return whole ? whole->commit.manifest.step : -1;
   }
-  /// Reads everything of the newest; throws where that is damaged.
+  /// Reads all of the newest snapshot; throws if it is damaged.
   void expect_whole(std::int64_t step) const {
     auto whole = newest_whole(snapshot_parts(run_));
     ASSERT_TRUE(whole);
@@ -103,9 +103,9 @@ TEST_F(SnapshotTest, ANewLaunchKeepsWhatItGoesOnFrom) {
   write_all(1);
   write_all(2);
   write(0, 3);
-  open();  // goes on from step 2
+  open();  // continues from step 2
   expect_whole(2);
-  write(1, 3);  // of another launch than rank 0's step 3
+  write(1, 3);  // not the launch of rank 0's step 3
   EXPECT_EQ(newest(), 2);
   write(0, 3);
   expect_whole(3);
@@ -127,7 +127,7 @@ TEST_F(SnapshotTest, AreRemovedTogether) {
   remove_snapshots(prefix_);
   EXPECT_TRUE(names().empty());
   EXPECT_EQ(newest(), -1);
-  for (std::int64_t step = 2; step < 5; ++step) {  // there is room all the same
+  for (std::int64_t step = 2; step < 5; ++step) {  // there is still room
     write_all(step);
     expect_whole(step);
   }
@@ -152,7 +152,7 @@ TEST_F(SnapshotTest, DamageIsNeverReadAsAValue) {
       fs::rename(victim, all[random() % all.size()]);
     } else {
       std::fstream file(victim, std::ios::in | std::ios::out | std::ios::binary);
-      // In the numbers or in the description at the end: between them is room that nobody reads.
+      // In the numbers or in the description at the end: the space between them is unused.
       const auto at = static_cast<std::streamoff>(random() % 2 == 0 ? random() % 2000
                                                                     : size - 1 - random() % 500);
       file.seekg(at);
@@ -160,7 +160,7 @@ TEST_F(SnapshotTest, DamageIsNeverReadAsAValue) {
       file.seekp(at);
       file.put(static_cast<char>(byte ^ (1 << random() % 8)));
     }
-    // The mapping of a file that was cut must not be touched again.
+    // The mapping of a truncated file must not be accessed again.
     files_.clear();
     try {
       const std::int64_t step = newest();

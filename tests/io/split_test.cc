@@ -1,5 +1,5 @@
-// What is held out of a labelled set: a fair share of each class, nothing of
-// which is trained on.
+// The held-out part of a labelled set has a fair share of each class, and no part of it is trained
+// on.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,8 +23,7 @@ Counts counts_of(const std::vector<ItemKey>& items, const std::vector<Split>& sp
   return counts;
 }
 
-/// Items of many sizes of groups and classes; `groups`: contents to choose
-/// among.
+/// Returns items of groups and classes with many sizes; `groups` contents to choose from.
 std::vector<ItemKey> random_items(Random& random) {
   const std::int64_t classes = draw(random, 1, 6), groups = draw(random, 1, 60);
   std::vector<ItemKey> items(static_cast<std::size_t>(draw(random, 1, 200)));
@@ -120,8 +119,7 @@ TEST(DrawnSplit, AnItemThatIsThereOftenIsTrainedOn) {
   }
 }
 
-/// Other rows would be held out than those that runs of other versions did not
-/// train on.
+/// If this changed, a run could hold out rows that a run of another version trained on.
 TEST(DrawnSplit, IsWhatItAlwaysWas) {
   const std::vector<ItemKey> items = distinct_items({10, 10});
   const auto held = [&](std::uint64_t seed) {
@@ -152,7 +150,7 @@ TEST(FoldedText, CaseAndSpaceDoNotCount) {
   EXPECT_NE(folded("a b"), folded("ab"));
 }
 
-/// 50 rows of each class, class after class, of which 0.1 are for the test.
+/// 50 rows of each class, sorted by class; 0.1 of them are for the test.
 struct SortedTable : Tsv {
   SortedTable() {
     std::string text = "sentence\tlabel\n";
@@ -219,7 +217,7 @@ TEST(Split, ATestShareIsDrawnBesideFilesToValidateOn) {
   EXPECT_EQ(lines[0], "training: 90 rows (0: 45, 1: 45)");
   EXPECT_EQ(lines[1],
             "validation: 3 rows (0: 2, 1: 1); 1 of them (33.3%) are also in the training data");
-  EXPECT_EQ(split_lines(*dataset->splits(), {})[0], "training: 90 rows") << "as masked-lm has it";
+  EXPECT_EQ(split_lines(*dataset->splits(), {})[0], "training: 90 rows") << "as for masked-lm";
   EXPECT_EQ(lines[2], "test: 10 rows (0: 5, 1: 5); none are also in the training data");
 }
 

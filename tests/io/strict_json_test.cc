@@ -1,4 +1,4 @@
-// JSON of others: what no reader may pass over.
+// JSON from other programs: what no reader may accept silently.
 #include "io/strict_json.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ TEST(StrictJson, KeysThatAreThereTwiceAreRefused) {
   EXPECT_EQ(parse_strict_object(R"({"a": {"b": 1}, "b": 2})", "f")["b"], 2);
 }
 
-/// A copy of values that are nested 10^6 deep would take more than the stack has.
+/// Copying values nested 10^6 deep would overflow the stack.
 TEST(StrictJson, DeepNestingIsRefused) {
   const nlohmann::json whole = parse_strict_object(nested(100), "f"), copy = whole;
   EXPECT_EQ(copy, whole);

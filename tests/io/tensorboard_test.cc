@@ -1,4 +1,4 @@
-// TensorBoard's event files, read back by a decoder of its own: framing, checksums, values.
+// TensorBoard's event files, read with an independent decoder: framing, checksums, values.
 #include "io/tensorboard.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ T little_endian(std::string_view bytes) {
   return value;
 }
 
-/// CRC-32C bit by bit, reflected polynomial 0x82F63B78: not the program's code.
+/// CRC-32C bit by bit, reflected polynomial 0x82F63B78; independent of the program's code.
 std::uint32_t slow_crc(std::string_view bytes) {
   std::uint32_t crc = ~0U;
   for (const char byte : bytes) {
@@ -68,7 +68,7 @@ std::uint64_t varint(std::string_view& rest) {
   return value;
 }
 
-/// field -> its bytes (a varint as 8 bytes), for messages that have each field once.
+/// Returns field -> its bytes (a varint as 8 bytes), for messages with each field once.
 std::map<std::uint64_t, std::string> fields(std::string_view message) {
   std::map<std::uint64_t, std::string> found;
   while (!message.empty()) {
@@ -135,7 +135,7 @@ TEST(TensorBoard, ScalarsComeBackWithTagStepAndValue) {
 TEST(TensorBoard, AResumeHidesLaterStepsInAFileOfItsOwn) {
   const TemporaryDirectory root;
   const TensorBoardWriter first(root.path(), 0), second(root.path(), 70);
-  EXPECT_LT(first.path(), second.path());  // read in the order of names
+  EXPECT_LT(first.path(), second.path());  // files are read in the order of names
   const auto events = records(slurp(second.path()));
   ASSERT_EQ(events.size(), 2U);
   auto start = fields(events[1]);

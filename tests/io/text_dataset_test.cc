@@ -1,5 +1,5 @@
-// Text data: an epoch visits each of its sequences once, however steps are cut
-// into batches, and no validation byte is ever trained on.
+// Text data: an epoch visits each of its sequences once, however steps are divided into batches,
+// and no validation byte is ever trained on.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ struct Case {
     const auto held = static_cast<std::uint64_t>(static_cast<double>(text.size()) * validation);
     cut = {text.size() - held, static_cast<std::uint64_t>(tokens), windows == "fixed"};
   }
-  /// The byte at which sample `index` of the endless row of epochs begins.
+  /// Returns the first byte of sample `index` in the endless sequence of epochs.
   std::uint64_t begin(const TrainingSource& source, std::uint64_t seed, std::uint64_t index) const {
     const auto place = source.place(index);
     return cut.begin(seed, place.epoch, place.sample);
@@ -52,8 +52,7 @@ struct Case {
   WindowCut cut;
 };
 
-/// (bytes, tokens per sample, validation share): long, odd, barely one sample,
-/// barely two.
+/// (bytes, tokens per sample, validation share): long, odd, just one sample, just two.
 struct Sizes {
   std::int64_t bytes, tokens;
   double validation;
@@ -69,8 +68,7 @@ std::vector<std::int32_t> load(BatchSource& source, std::int64_t step, std::int6
   return {out.view().i32(), out.view().i32() + out.size()};
 }
 
-/// Where the samples of each of the first epochs begin, in the order in which
-/// they come.
+/// Returns where the samples of each of the first epochs begin, in the order of their use.
 std::vector<std::vector<std::uint64_t>> begins_of(const Case& c, const TrainingSource& source,
                                                   std::uint64_t seed, std::uint64_t epochs) {
   std::vector<std::vector<std::uint64_t>> begins(epochs);
@@ -96,7 +94,7 @@ TEST(TrainingSource, AnEpochTakesEachSequenceOnceAndNeverAValidationByte) {
       }
       for (auto& begins : epochs) {
         std::ranges::sort(begins);
-        // The last target is one byte beyond the last token.
+        // The last target is one byte after the last token.
         ASSERT_LT(begins.back() + length, c.cut.tokens);
         EXPECT_LT(begins.front(), fixed ? 1 : length);  // the epoch's offset
         for (std::size_t i = 1; i < begins.size(); ++i)
@@ -125,8 +123,8 @@ TEST(TrainingSource, TokensAreTheTextAndTargetsTheSameShiftedByOne) {
   }
 }
 
-/// The global row of samples is the same for every batch size, cut of a batch
-/// and order of calls.
+/// The global sequence of samples is the same for every batch size, division of a batch and order
+/// of calls.
 TEST(TrainingSource, DoesNotDependOnCutsOrHistory) {
   for (const char* const windows : {"shifted", "fixed"}) {
     const Case c(random_text(2000, 3), 11, 0.1, windows);
@@ -135,7 +133,7 @@ TEST(TrainingSource, DoesNotDependOnCutsOrHistory) {
     Random random(4);
     for (const std::int64_t batch : {1, 3, 8, 100}) {
       TrainingSource source(c.dataset, 7, batch);
-      for (int i = 0; i < 40; ++i) {  // steps in random order: a resume, an evaluation between
+      for (int i = 0; i < 40; ++i) {  // steps in random order, like resumes and evaluations
         const std::int64_t step = draw(random, 0, 1000 / batch - 1), first = draw(random, 0, batch),
                            count = draw(random, 0, batch - first);
         const auto got = load(source, step, first, count, false);
@@ -147,8 +145,7 @@ TEST(TrainingSource, DoesNotDependOnCutsOrHistory) {
   }
 }
 
-/// What a sample holds follows from its number alone: that is what a cache of
-/// it relies on.
+/// The content of a sample depends only on its number, as a cache of samples requires.
 TEST(FixedWindows, ASampleIsTheSameTextInEveryEpoch) {
   const Case c(random_text(2000, 3), 11, 0.1, "fixed");
   TrainingSource source(c.dataset, 7, 8);
@@ -162,7 +159,7 @@ TEST(FixedWindows, ASampleIsTheSameTextInEveryEpoch) {
       ASSERT_EQ(targets.front(), static_cast<unsigned char>(c.text[at->first * 11 + 1]));
     }
   EXPECT_EQ(seen.size(), source.samples_per_epoch());
-  // Shifted windows are cut again in each epoch: their samples have no numbers.
+  // Shifted windows are cut differently in each epoch, so their samples have no numbers.
   const Case shifted(c.text, 11, 0.1);
   TrainingSource other(shifted.dataset, 7, 8);
   EXPECT_NE(load(other, 0, 0, 8, true), load(source, 0, 0, 8, true));
@@ -199,7 +196,7 @@ TEST(TrainingSource, KnowsWhereAStepIsInItsEpoch) {
     }
 }
 
-/// `most`: targets that are asked for; 0: all.
+/// `most`: the requested number of targets; 0: all.
 void expect_part(const Case& c, std::int64_t batch, std::int64_t most) {
   ValidationSource source(c.dataset, batch, most);
   const std::string part = c.text.substr(c.cut.tokens);
@@ -211,7 +208,7 @@ void expect_part(const Case& c, std::int64_t batch, std::int64_t most) {
     const auto x = load(source, step, 0, batch, false), y = load(source, step, 0, batch, true);
     EXPECT_EQ(std::ssize(y) - std::ranges::count(y, -1), source.valid_targets(step, batch));
     EXPECT_GT(source.valid_targets(step, batch), 0);
-    // One sample at a time gives the same as all at once.
+    // Loading one sample at a time gives the same as loading all at once.
     const auto last = load(source, step, batch - 1, 1, true);
     EXPECT_TRUE(std::equal(last.begin(), last.end(), y.end() - std::ssize(last)));
     for (std::size_t i = 0; i < y.size(); ++i) {
@@ -257,7 +254,7 @@ TEST(Corpus, FilesAndGlobsAreJoinedInOrder) {
     corpus.read(begin, std::as_writable_bytes(std::span(got)));
     ASSERT_EQ(got, joined.substr(begin, got.size()));
   }
-  // How the text is cut into files does not matter; each byte does.
+  // The division of the text into files does not matter, but each byte does.
   spill(root.path() + "/whole", joined);
   EXPECT_EQ(Corpus({root.path() + "/whole"}, "").fingerprint(), corpus.fingerprint());
   std::string other = joined;
@@ -298,12 +295,12 @@ TEST(Corpus, TheWholeTextIsHashedWhereSamplesSeeNothing) {
   spill(path, "once");
   EXPECT_EQ(Corpus({path}, "").whole_sha256(), sha256_hex("once")) << "one block";
   constexpr std::uint64_t kBytes = 300 << 20, kSample = 64 << 10, kSamples = 4096;
-  std::filesystem::resize_file(path, kBytes);  // holes: takes no room
+  std::filesystem::resize_file(path, kBytes);  // a sparse file
   const Corpus corpus({path}, "");
   int blocks = 0;
   const std::string sampled = corpus.fingerprint(), whole = corpus.whole_sha256([&] { ++blocks; });
   EXPECT_GT(blocks, 0);
-  std::uint64_t block = 0;  // the first that is no sample
+  std::uint64_t block = 0;  // the first outside all samples
   for (std::uint64_t i = 0; i * (kBytes / kSample - 1) / (kSamples - 1) == block; ++i) ++block;
   std::fstream(path, std::ios::in | std::ios::out)
       .seekp(static_cast<std::streamoff>(block * kSample + 5))
@@ -318,7 +315,7 @@ TEST(Corpus, ItsHashIsRememberedUntilAFileChanges) {
   const auto recall = [&] { return remembered_sha256(Corpus({path}, ""), memory); };
   spill(path, "as it was");
   EXPECT_EQ(recall(), sha256_hex("as it was"));
-  EXPECT_FALSE(std::filesystem::exists(memory)) << "written to just now: its times may stay";
+  EXPECT_FALSE(std::filesystem::exists(memory)) << "written just now: its times may not change";
   struct stat before {};
   ::stat(path.c_str(), &before);
   std::this_thread::sleep_for(std::chrono::milliseconds(2100));
@@ -328,7 +325,7 @@ TEST(Corpus, ItsHashIsRememberedUntilAFileChanges) {
   ASSERT_NE(at, std::string::npos);
   spill(memory, text.replace(at, 64, std::string(64, 'f')));
   EXPECT_EQ(recall(), std::string(64, 'f')) << "was not taken from memory";
-  // In place, of the same size, and with the old time of change put back.
+  // In place, with the same size and the old modification time.
   std::fstream(path, std::ios::in | std::ios::out).put('A');
   const timespec times[] = {before.st_atim, before.st_mtim};
   ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);

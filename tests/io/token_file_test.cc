@@ -43,7 +43,7 @@ TEST(TokenFile, WhatIsWrittenIsRead) {
   }
 }
 
-/// More than one hashed block, and more tokens than are read at once.
+/// More than one hashed block, and more tokens than are read at a time.
 TEST(TokenFile, LargeOnesAreVerifiedBlockByBlock) {
   const Folder folder;
   std::vector<std::int32_t> tokens(9 << 20);

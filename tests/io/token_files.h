@@ -1,4 +1,4 @@
-// Token files as tests make them.
+// Creates token files for tests.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace concertina {
 
-/// A whole token file by one process, block by block as `data prepare` does it. `bounds`: of the
-/// documents, the end last.
+/// Writes a whole token file in one process, block by block like `data prepare`. `bounds`: the
+/// starts of the documents, and the end.
 inline void write_token_file(const std::string& path, std::uint64_t vocabulary,
                              const std::string& tokenizer, const std::vector<std::int32_t>& tokens,
                              const std::vector<std::uint64_t>& bounds) {

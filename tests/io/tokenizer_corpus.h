@@ -1,5 +1,5 @@
-// The text that tokenizers are compared on: chunk `i` of a seed is a pure function of both, the
-// same as tests/golden/tokenizer_corpus.py makes it.
+// The text on which tokenizers are compared: chunk `i` of a seed is a pure function of both, equal
+// to that of tests/golden/tokenizer_corpus.py.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace concertina::tokenizer_corpus {
 
-/// The pieces of `text` between separators.
+/// Returns the pieces of `text` between separators.
 inline std::vector<std::string_view> pieces(std::string_view text, char separator = ' ') {
   std::vector<std::string_view> all;
   for (std::size_t at = 0; at != std::string_view::npos;) {
@@ -89,7 +89,7 @@ inline void add_atom(Numbers& n, std::string& text) {
   }
 }
 
-/// About 2 kB.
+/// Returns about 2 kB.
 inline std::string chunk(std::uint64_t seed, std::uint64_t i) {
   Numbers n(seed * 0x100000001B3 + i);
   std::string text;

@@ -1,4 +1,4 @@
-// tokenizer.json in the form in which well-known models publish it, against Hugging Face's
+// tokenizer.json in the forms published for well-known models, compared with Hugging Face's
 // `tokenizers`: tests/golden/make_tokenizer_families.py.
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ TEST_P(TokenizerFamily, CutsChangeNoToken) {
   for (const std::string& text : texts) expect_cuts(*tokenizer, text, 37);
 }
 
-/// What `tokenizers` puts around one text and two.
+/// The special tokens that `tokenizers` puts around one text and two.
 TEST_P(TokenizerFamily, SentencesStandBetweenItsMarks) {
   const auto tokenizer = family(GetParam());
   const SentenceEncoder encoder(tokenizer);
@@ -131,11 +131,11 @@ TEST(TokenizerFamilies, OfAFolderWithSeveralFilesTheSupportedOneIsRead) {
   spill(root.path() + "/tokenizer.json", text);
   EXPECT_EQ(make_tokenizer(root.path(), "")->fingerprint(),
             make_tokenizer(gpt2, "")->fingerprint());
-  EXPECT_THROW(make_tokenizer(root.path() + "/tokenizer.json", ""), Error);  // it is asked for
+  EXPECT_THROW(make_tokenizer(root.path() + "/tokenizer.json", ""), Error);  // explicitly requested
 }
 
-// Some characters are newer than its tables: U+2E45 (Unicode 10) is no punctuation mark there,
-// U+0898 (14) no accent; U+A7DC (16) has a small letter, U+31350 (15) is one.
+// Some characters are newer than its tables: there, U+2E45 (Unicode 10) is not punctuation and
+// U+0898 (14) not an accent; but U+A7DC (16) has a lowercase letter, and U+31350 (15) is a letter.
 TEST(TokenizerFamilies, NewCharactersAreWhatTheyAreThere) {
   EXPECT_TRUE(is_library_punctuation(0x2E42));
   EXPECT_FALSE(is_library_punctuation(0x2E45));
@@ -148,7 +148,7 @@ TEST(TokenizerFamilies, NewCharactersAreWhatTheyAreThere) {
   expect_has(newer_characters("L"), "31350");
 }
 
-/// A folder with `files`.
+/// Creates a folder with `files`.
 void write_files(const std::string& folder, const FileTexts& files) {
   std::filesystem::create_directories(folder);
   for (const auto& [name, text] : files) atomic_replace(folder + "/" + name, text);
@@ -171,7 +171,7 @@ TEST(PublishedTokenizer, ADescriptionThatIsMadeGivesTheSameTokens) {
       const std::string text = tokenizer_corpus::chunk(11, i);
       ASSERT_EQ(before->tokens(text), after->tokens(text)) << choice << ", chunk " << i;
     }
-    // What a run keeps is the same tokenizer.
+    // The files stored in a run give the same tokenizer.
     if (files.empty()) continue;
     write_files(root.path() + "/kept", files);
     EXPECT_EQ(make_tokenizer(root.path() + "/kept", "data.tokenizer")->fingerprint(),

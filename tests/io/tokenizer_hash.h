@@ -1,5 +1,5 @@
-// What tests of tokenizers share: files of tests/golden, the hashes that make_tokenizers.py there
-// gives tokens and texts, and texts that are cut.
+// Shared by tests of tokenizers: files of tests/golden, the hashes of tokens and texts in
+// make_tokenizers.py, and texts that are cut.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ inline std::string golden_text(const std::string& name) {
   return read_file(kGolden + name, 1 << 24);
 }
 
-/// FNV-1a, 64 bits, as hexadecimal digits.
+/// Returns the 64-bit FNV-1a hash in hexadecimal.
 inline std::string hash_of(std::span<const std::byte> bytes) {
   std::uint64_t value = 0xCBF29CE484222325;
   for (const std::byte byte : bytes)
@@ -34,7 +34,7 @@ inline std::string hash_of(std::span<const std::byte> bytes) {
 }
 
 /// Compares the tokens of each chunk with rows of [count, hash of the tokens, hash of their text].
-/// Returns the bytes of the chunks.
+/// Returns the total bytes of the chunks.
 inline std::size_t expect_chunks(const Tokenizer& tokenizer, const nlohmann::json& rows,
                                  std::uint64_t seed) {
   std::size_t bytes = 0;
@@ -51,8 +51,8 @@ inline std::size_t expect_chunks(const Tokenizer& tokenizer, const nlohmann::jso
   return bytes;
 }
 
-/// Cuts a text from each `step` bytes on: the parts have the tokens of the whole. Returns how often
-/// the cut was within the text.
+/// Cuts a text after every `step` bytes: the parts must have the tokens of the whole. Returns how
+/// often the cut was within the text.
 inline int expect_cuts(const Tokenizer& tokenizer, std::string_view text, std::size_t step) {
   int cuts = 0;
   const std::vector<std::int32_t> whole = tokenizer.tokens(text);

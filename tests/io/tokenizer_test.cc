@@ -1,5 +1,5 @@
-// Tokenizers against Hugging Face's `tokenizers` and Google's `sentencepiece` on fuzzed text, and
-// against bad files.
+// Compares tokenizers with Hugging Face's `tokenizers` and Google's `sentencepiece` on fuzzed text,
+// and tests bad files.
 #include "io/tokenizers/tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ TEST(Tokenizer, CutsChangeNoToken) {
     int cuts = 0;
     for (std::uint64_t i = 0; i < 40; ++i) {
       std::string text = tokenizer_corpus::chunk(4, i);
-      for (std::size_t at = 30; at < text.size(); at += 61)  // lines, wherever they fall
+      for (std::size_t at = 30; at < text.size(); at += 61)  // line breaks anywhere
         if (static_cast<unsigned char>(text[at]) < 0x80) text[at] = '\n';
       cuts += expect_cuts(*tokenizer, text, 97);
     }
@@ -116,7 +116,7 @@ TEST(Tokenizer, APrefixSpaceStandsBeforeEachStretchThatHasNone) {
   EXPECT_EQ(text("the<|endoftext|>the<|endoftext|><|endoftext|> the"),
             " the<|endoftext|> the<|endoftext|><|endoftext|> the");
   EXPECT_EQ(tokenizer->cut("one line\nno\u00e9 space  \x01 a end", 4), 24U);
-  // The two files of GPT-2 say it in a third.
+  // GPT-2's two files have this setting in a third.
   const TemporaryDirectory root;
   std::filesystem::copy(kTokenizers + "gpt2", root.path() + "/gpt2");
   const auto without = make_tokenizer(root.path() + "/gpt2", "");
@@ -157,7 +157,7 @@ Error tokenizer_error(const std::string& choice) {
   return input_error([&] { make_tokenizer(choice, "data.tokenizer"); });
 }
 
-/// The tokenizer `of` in a folder with `others`.
+/// Returns the tokenizer `of` in a folder with `others`.
 std::shared_ptr<const Tokenizer> with_files(const std::string& of,
                                             const std::map<std::string, std::string>& others) {
   const TemporaryDirectory root;
@@ -170,7 +170,7 @@ std::shared_ptr<const Tokenizer> with_files(const std::string& of,
   return make_tokenizer(folder, "");
 }
 
-/// What files beside `plain`, which is `of`, make of a special token.
+/// Returns the effect of files next to `plain`, which is `of`, on a special token.
 void expect_special(const std::string& of, const Tokenizer& plain, SpecialToken role,
                     const std::string& key) {
   SCOPED_TRACE(of + " " + key);
@@ -186,12 +186,12 @@ void expect_special(const std::string& of, const Tokenizer& plain, SpecialToken 
   EXPECT_EQ(special({{config, begin + R"(": {"content": )" + quoted + "}}"}}), id);
   EXPECT_EQ(special({{config, begin + "\": null}"}}), std::nullopt);
   EXPECT_EQ(special({{map, begin + "\": " + quoted + "}"}}), id);
-  // A name that the vocabulary lacks is a token more, as transformers has it.
+  // A name that is not in the vocabulary becomes an additional token, as in transformers.
   EXPECT_EQ(special({{config, begin + R"(": "<new>"})"}}), count);
   EXPECT_EQ(special({{generation, begin + "_id\": [300, 5]}"}}), id);
   EXPECT_EQ(special({{generation, begin + "_id\": 300}"}}), id);
   EXPECT_EQ(special({{generation, begin + "_id\": 4000000}"}}), plain.special(role));
-  // The second file goes before the first, but where the first has all tokens.
+  // The second file has priority, except if the first has all tokens.
   const auto both = [&](const std::string& rest) {
     return special(
         {{config, begin + R"(": "<new>")" + rest}, {map, begin + "\": " + quoted + "}"}});
@@ -211,7 +211,7 @@ TEST(Tokenizer, FilesBesideItDecideSpecialTokens) {
     const auto count = static_cast<std::int32_t>(plain->vocabulary());
     for (const auto& [role, key] : roles)
       if (of != "llama3.json" || role == SpecialToken::end) expect_special(of, *plain, role, key);
-    // It stands in texts as itself.
+    // In texts, it is recognized as this token.
     const auto configured = [&](const std::string& text) {
       return with_files(of, {{"tokenizer_config.json", text}});
     };
@@ -231,7 +231,7 @@ TEST(Tokenizer, APieceOfSentencePieceHasItsName) {
   for (const char* file : {"small_bpe.model", "small_unigram.model"}) {
     const auto tokenizer = golden(file);
     EXPECT_EQ(tokenizer->name(*tokenizer->special(SpecialToken::unknown)), "<unk>");
-    // As Mistral names the versions of its file.
+    // Names of the versions of Mistral's file.
     const TemporaryDirectory root;
     std::filesystem::copy(kTokenizers + file, root.path() + "/tokenizer.model.v3");
     EXPECT_EQ(make_tokenizer(root.path(), "")->fingerprint(), tokenizer->fingerprint());
@@ -256,7 +256,7 @@ TEST(Tokenizer, APointerOfGitLfsIsNamed) {
   }
 }
 
-// As `tokenizers` has it: "xa" begins first, but what is not normalized is looked for before it.
+// As in `tokenizers`: "xa" begins first, but tokens that are not normalized are found before it.
 TEST(Tokenizer, AddedTokensThatAreNotNormalizedAreFoundFirst) {
   const TemporaryDirectory root;
   std::string text = golden_text("tokenizers/gpt2.json");
@@ -281,12 +281,12 @@ TEST(Tokenizer, FilesThatDecideTokensDecideTheFingerprint) {
             of("uncased.txt"));
 }
 
-/// `name` with the first `from` replaced, opened.
+/// Opens `name` with the first `from` replaced.
 std::string error_of_changed(const std::string& name, const std::string& from,
                              const std::string& to) {
   const TemporaryDirectory root;
   std::string text = golden_text("tokenizers/" + name);
-  text.replace(text.find(from), from.size(), to);  // throws where it is not there
+  text.replace(text.find(from), from.size(), to);  // throws if it is missing
   const std::string path = root.path() + "/" + (name.ends_with(".json") ? "tokenizer.json" : name);
   spill(path, text);
   const Error error = tokenizer_error(path);

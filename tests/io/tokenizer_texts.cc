@@ -1,5 +1,5 @@
-// tokenizer_texts TOKENIZER: for each text of stdin (they have a zero byte between) the ids of its
-// tokens, a line end, the text that these are decoded to, a zero byte. For
+// tokenizer_texts TOKENIZER: for each text of stdin (separated by zero bytes), prints the ids of
+// its tokens, a line break, the decoded text and a zero byte. For
 // tests/golden/compare_tokenizers.py.
 #include <fmt/format.h>
 

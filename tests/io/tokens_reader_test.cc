@@ -1,4 +1,4 @@
-// Files that do not say what they hold: tokens of which width, or no tokens.
+// Files that do not declare their contents: the width of their tokens, or whether they are tokens.
 #include <gtest/gtest.h>
 
 #include "tests/io/reader_cases.h"
@@ -6,14 +6,14 @@
 namespace concertina {
 namespace {
 
-/// `ids` as numbers of `bits`.
+/// Returns `ids` as numbers of `bits`.
 std::string as_bits(const std::vector<std::int64_t>& ids, int bits) {
   if (bits == 16) return little_endian(std::vector<std::uint16_t>(ids.begin(), ids.end()));
   if (bits == 32) return little_endian(std::vector<std::uint32_t>(ids.begin(), ids.end()));
   return little_endian(ids);
 }
 
-// Where nothing in the file says it, the vocabulary does; a file of another width is refused.
+// Without a header, the vocabulary determines the width; files of another width are rejected.
 TEST(Tokens, TheWidthOfAFileWithoutAHeaderFollowsFromTheVocabulary) {
   Random random(7);
   CaseFolder folder(reader_case("Files of nanoGPT"));
@@ -44,7 +44,7 @@ TEST(Tokens, TheWidthOfAFileWithoutAHeaderFollowsFromTheVocabulary) {
         }
 }
 
-// A model of a larger vocabulary than the data: tokens of text of 128,000 in one of 65,536.
+// A model with a larger vocabulary than the data: tokens of text of 128,000 in one of 65,536.
 TEST(Tokens, WideTokensBeyondTheVocabularyAreNotReadAsNarrowOnes) {
   Random random(8);
   const CaseFolder folder(reader_case("Files of nanoGPT"));

@@ -1,6 +1,6 @@
-// Files in places where other users can write, or in somebody else's run: whatever is there is read
-// if this user, or this run, wrote it, and is otherwise skipped with one warning that names it.
-// Invariant: nothing hangs, and no number in a file decides how much memory is taken.
+// Files in places where other users can write, or in another user's run: a file is read only if
+// this user, or this run, wrote it; others are skipped with one warning that names them.
+// Invariant: nothing hangs, and no number in a file determines how much memory is allocated.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -36,26 +36,26 @@ constexpr const char* kKey = "6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b6b
 
 const bool kRoot = ::geteuid() == 0;
 
-/// What may lie at a path in place of the right file, whose content is `good`.
+/// What may be at a path instead of the right file, whose content is `good`.
 struct Kind {
   const char* name;
   std::function<void(const std::string& path, const std::string& good, Random& random)> make;
   bool needs_root = false;
-  bool in_own_place = false;  // wrong only where others can write
+  bool in_own_place = false;  // wrong only if others can write there
 };
 
-/// What was logged: to stdout, in a program that has not set up its log.
+/// Returns what was logged: to stdout, since the test has not set up its log.
 std::string captured() {
   log::flush();
   return testing::internal::GetCapturedStdout();
 }
 
-/// What a link in the place of a file names.
+/// Returns the target of a link in place of a file.
 std::string target() {
   return fmt::format("/dev/shm/trust-target-{}", ::getpid());
 }
 
-/// 1 TB of nothing, and `end`.
+/// Writes 1 TB of zeros (sparse), and `end`.
 void make_huge(const std::string& path, const std::string& end) {
   spill(path, "");
   ASSERT_EQ(::truncate(path.c_str(), off_t{1} << 40), 0);
@@ -130,13 +130,13 @@ std::vector<Kind> kinds() {
   return all;
 }
 
-/// A place that is read, and whether what is there was believed.
+/// A place that is read, and whether its content was accepted.
 struct Read {
   const char* name;
-  std::function<std::string(const std::string& path)> make;  // the right file; its content
+  std::function<std::string(const std::string& path)> make;  // the right file; returns its content
   std::function<bool(const std::string& path)> believed;
   bool shared = true;      // others can write there
-  bool checks_all = true;  // each byte, by a hash
+  bool checks_all = true;  // a hash covers each byte
 };
 
 SnapshotRun run_at(const std::string& path) {
@@ -196,7 +196,7 @@ TEST(Trust, NothingIsBelievedThatThisUserDidNotWrite) {
       for (int turn = 0; turn < 3; ++turn) {
         if (kind.needs_root && !kRoot) continue;
         if (kind.in_own_place && !place.shared) continue;
-        // Hashes are what tells; a key is any 64 digits.
+        // Only hashes detect this; any 64 digits are a key.
         if (!place.checks_all && contains("longer cut short", kind.name)) continue;
         SCOPED_TRACE(fmt::format("{}: {}, {}", place.name, kind.name, turn));
         const std::string name = fmt::format("/dev/shm/concertina-trust{}x{}", ::getpid(), tried);
@@ -221,7 +221,7 @@ TEST(Trust, NothingIsBelievedThatThisUserDidNotWrite) {
   EXPECT_LT(peak_bytes() - before, 300e6);
 }
 
-/// A file of the form that an attacker can make who knows all but the key.
+/// Returns a snapshot file with another `key`, as an attacker who lacks the key could write it.
 std::string forged(const SnapshotRun& run, const std::string& key) {
   SnapshotRun own = run;
   own.key = key;
@@ -239,7 +239,7 @@ TEST(Trust, ASnapshotOfTheSameUserWithoutTheKeyIsSkipped) {
     spill(other, file);
     ::chmod(other.c_str(), 0600);
     EXPECT_EQ(newest_snapshot_part(run), 7);
-    // Whoever has no key believes nothing, not even what was made with an empty one.
+    // Without a key, nothing is accepted, not even what was made with an empty one.
     EXPECT_EQ(newest_snapshot_part({run.prefix, "", run.directory}), 0);
     remove_snapshots(run.prefix);
   }
@@ -262,8 +262,8 @@ TEST(Trust, AChangedDescriptionIsSkipped) {
   remove_snapshots(run.prefix);
 }
 
-// Another user has the names that snapshots would have: nothing of his is read, removed or
-// believed.
+// Another user owns the names that snapshots would have: his files are not read, removed or
+// accepted.
 TEST(Trust, NamesThatAnotherUserHasAreLeftToHim) {
   if (!kRoot) GTEST_SKIP() << "needs another user";
   const SnapshotRun run = run_at(fmt::format("/dev/shm/concertina-trustname{}.", ::getpid()));
@@ -295,7 +295,7 @@ TEST(Trust, NamesThatAnotherUserHasAreLeftToHim) {
 TEST(Trust, AKeyIsForItsOwnerAndMadeWhereThereIsNone) {
   const TemporaryDirectory root;
   const std::string path = root.path() + "/a/run.key";
-  fs::create_directory(root.path() + "/a");  // it stays, though no run begins in it
+  fs::create_directory(root.path() + "/a");  // kept, although no run starts in it
   { RunDirectory run(root.path(), "a"); }
   struct stat status {};
   ASSERT_EQ(::stat(path.c_str(), &status), 0);
@@ -303,11 +303,11 @@ TEST(Trust, AKeyIsForItsOwnerAndMadeWhereThereIsNone) {
   const std::string key = slurp(path);
   EXPECT_EQ(key.size(), 65U);
   { RunDirectory run(root.path(), "a"); }
-  EXPECT_EQ(slurp(path), key) << "it stays";
+  EXPECT_EQ(slurp(path), key) << "it is kept";
   ::chmod(path.c_str(), 0644);  // others may have read it
   { RunDirectory run(root.path(), "a"); }
   EXPECT_NE(slurp(path), key);
-  fs::remove(path);  // a run of an older version
+  fs::remove(path);  // like a run of an older version
   { RunDirectory run(root.path(), "a"); }
   EXPECT_EQ(read_run_key(root.path() + "/a").size(), 64U);
 }
@@ -324,13 +324,13 @@ TEST(Trust, ALockIsARegularFile) {
     kind.make(path, "the right file", random);
     EXPECT_ERROR(FileLock(path, "this run", "wait"), path);
     if (fs::is_regular_file(target())) {
-      EXPECT_EQ(slurp(target()), "the right file") << "what a link names is not written to";
+      EXPECT_EQ(slurp(target()), "the right file") << "the target of a link is not written to";
     }
     fs::remove(target());
   }
 }
 
-// What a run reads of its own directory has a limit, so that no size that a file states is taken.
+// A run's reads in its directory have a limit, so a file's claimed size is never allocated.
 TEST(Trust, AnEndlessFileInARunDirectoryTakesNoMemory) {
   const TemporaryDirectory root;
   const std::string file = root.path() + "/file", text = root.path() + "/text";

@@ -1,5 +1,5 @@
-// Tars and images for tests, byte by byte: no library that reads them has written them, but for the
-// two JPEG images, which libjpeg-turbo did (quality 90, 4:2:0, optimised codes).
+// Tars and images for tests, written byte by byte without the libraries that read them, except for
+// two JPEG images from libjpeg-turbo (quality 90, 4:2:0, optimized codes).
 #pragma once
 
 #include <zlib.h>
@@ -20,7 +20,7 @@ inline std::string from_hex(std::string_view digits) {
   return bytes;
 }
 
-/// 3 rows of 20, 80, 140, 200: grey.
+/// 3 rows of 20, 80, 140, 200: gray.
 inline std::string grey_jpeg() {
   return from_hex(
       "ffd8ffe000104a46494600010100000100010000ffdb00430003020203020203030303040303040508050504"
@@ -49,8 +49,8 @@ inline std::string png_chunk(const std::string& kind, const std::string& data) {
          big_endian(static_cast<std::uint32_t>(sum));
 }
 
-/// A PNG of `height` rows of bytes, or of three where it lies; `kind`: 0 grey, 2 colour, 4 grey
-/// with alpha.
+/// Returns a PNG with `height` rows of bytes, or with three if it is rotated; `kind`: 0 gray, 2
+/// color, 4 gray with alpha.
 inline std::string png(std::uint32_t width, std::uint32_t height, int kind, const std::string& data,
                        int depth = 8) {
   const std::size_t row = data.size() / (height <= data.size() ? height : 3);
@@ -68,27 +68,27 @@ inline std::string png(std::uint32_t width, std::uint32_t height, int kind, cons
          png_chunk("IEND", "");
 }
 
-/// A block of Exif with an orientation, big-endian.
+/// Returns an Exif block with an orientation, big-endian.
 inline std::string exif(int orientation) {
   return std::string("MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 19) +
          static_cast<char>(orientation) + std::string(6, '\0');
 }
 
-/// `image`, a PNG, with another chunk after its header.
+/// Returns `image`, a PNG, with another chunk after its header.
 inline std::string with_chunk(const std::string& image, const std::string& kind,
                               const std::string& data) {
   constexpr std::size_t kHeader = 33;
   return image.substr(0, kHeader) + png_chunk(kind, data) + image.substr(kHeader);
 }
 
-/// `image`, a JPEG, with an orientation.
+/// Returns `image`, a JPEG, with an orientation.
 inline std::string with_exif(const std::string& image, int orientation) {
   const std::string block = std::string("Exif\0\0", 6) + exif(orientation);
   return image.substr(0, 2) + "\xff\xe1" + std::string(1, '\0') +
          static_cast<char>(block.size() + 2) + block + image.substr(2);
 }
 
-/// Members of a tar: names and contents. A name that ends in '/' is a folder.
+/// Members of a tar: names and contents. A name ending in '/' is a folder.
 using Members = std::vector<std::pair<std::string, std::string>>;
 
 inline std::string tar_member(const std::string& name, const std::string& content) {

@@ -1,4 +1,4 @@
-// What the scripts of tests/golden wrote: numbers in a .json, tensors in the .bin beside it.
+// Reads the files of the scripts in tests/golden: numbers in a .json file, tensors in a .bin file.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,13 +16,13 @@
 
 namespace concertina {
 
-/// A file of numbers alone.
+/// Reads a file that has only numbers.
 inline nlohmann::json golden_json(const std::string& name) {
   std::ifstream file(std::string(CONCERTINA_GOLDEN) + "/" + name + ".json");
   return nlohmann::json::parse(file);
 }
 
-/// The options of an entry of a registry.
+/// Returns the options of a registry entry.
 inline OptionValues options_of(const nlohmann::json& object) {
   OptionValues options;
   for (const auto& [name, value] : object.items()) {
@@ -74,8 +74,8 @@ class GoldenFile {
             .vocab = integer("vocab"),
             .samples = integer("samples")};
   }
-  /// The family and task that the file names; GPT where it names none. `targets`: of a sample, at
-  /// most; 0: any row may have one.
+  /// Creates the model of the family and task named in the file, by default a GPT. `targets`: the
+  /// most targets of a sample; 0: every row may have one.
   std::unique_ptr<Model> model(std::int64_t targets = 0, double label_smoothing = 0) const {
     ModelConfig whole = config();
     whole.targets = targets;
@@ -86,7 +86,7 @@ class GoldenFile {
     whole.options = options_of(facts().at("options"));
     return make_model(facts().at("family").get<std::string>(), whole);
   }
-  /// The fields that a model reads.
+  /// Returns the fields that a model reads.
   std::vector<Buffer> fields(const ModelSpec& spec) const {
     std::vector<Buffer> fields;
     for (const Field& field : fields_of(spec)) {
@@ -99,7 +99,7 @@ class GoldenFile {
     }
     return fields;
   }
-  /// Every weight of the model, and zero padding.
+  /// Loads every weight of the model, with zero padding.
   void load_weights(LocalPipeline& pipeline) const {
     pipeline.initialize(0);
     for (const Bucket& bucket : pipeline.buckets())

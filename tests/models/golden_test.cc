@@ -1,5 +1,5 @@
-// Models against PyTorch's figures (tests/golden/make_golden.py) and each family and task against
-// Hugging Face's transformers (make_families.py).
+// Compares models with PyTorch's results (tests/golden/make_golden.py), and each family and task
+// with Hugging Face's transformers (make_families.py).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ double largest(std::span<const float> values) {
   return most;
 }
 
-/// What all positions of a softmax share has no gradient but rounding: 1e-6 of it counts as 1e-4.
+/// The common part of a softmax's inputs has a gradient of 0 but for rounding: 1e-6 counts as 1e-4.
 double gradient_error(std::span<const float> gradient, const std::vector<float>& expected) {
   return largest(expected) < 1e-9 ? 100 * largest(gradient) : relative_error(gradient, expected);
 }
@@ -66,7 +66,7 @@ TEST(Golden, LogitsLossAndEveryGradient) {
     }
 }
 
-/// A training loop in the open: PyTorch's AdamW, clipping and schedule, step by step.
+/// A training loop written out step by step: PyTorch's AdamW, clipping and schedule.
 class Replay {
  public:
   Replay(const GoldenFile& golden, Backend& backend)
@@ -142,7 +142,7 @@ class Replay {
   std::vector<Buffer> m_, v_;
 };
 
-/// The oracle is slow, and a start of the curve shows all that it can show.
+/// The oracle is slow, and the beginning of the curve shows enough.
 TEST(Golden, LossCurve) {
   const GoldenFile golden("curve");
   const auto losses = golden.tensor("losses"), norms = golden.tensor("norms");
@@ -178,7 +178,7 @@ Trained train_on(const GoldenFile& golden, std::int64_t most, const std::vector<
   return trained;
 }
 
-/// The third and the sixth of the targets of each sample, and so on, are kept.
+/// Keeps every third target of each sample.
 TEST(Golden, ToComputeRowsWithTargetsAloneChangesNoGradient) {
   const GoldenFile golden("family_bert_masked_lm");
   const auto t = static_cast<std::size_t>(golden.config().context);

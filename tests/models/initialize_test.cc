@@ -72,7 +72,7 @@ TEST(InitializeTest, TensorsAndSeedsDiffer) {
   EXPECT_NE(filled(first, 1), filled(first, 2));
 }
 
-/// Indices beyond 32 bits must not repeat what their low words gave.
+/// Indices beyond 32 bits must not repeat the values of their low words.
 TEST(InitializeTest, HugeTensorsDoNotRepeat) {
   constexpr std::size_t kWrap = std::size_t{1} << 32;
   BucketTensor tensor;

@@ -22,7 +22,7 @@ GradientStore::GradientStore(const std::vector<Bucket>& buckets)
     if (bucket.frozen) continue;
     for (const int use : bucket.uses) {
       Buffer gradient(bucket.elements);
-      // Padding is the sink's: it stays as it is, zero.
+      // The padding is written by the sink and stays zero.
       std::vector<bool> padding(bucket.elements, true);
       for (const BucketTensor& tensor : bucket.tensors)
         std::fill_n(padding.begin() + static_cast<std::ptrdiff_t>(tensor.offset), tensor.count,
@@ -138,7 +138,7 @@ double LocalPipeline::forward(const std::vector<View>& fields, float loss_scale,
     io.seed = seed_;
     io.step = step_;
     stages_[s]->forward(io);
-    // What no gradient needs is gone.
+    // Discards what no gradient needs.
     if (!first && stages_[s]->first_trained() > stages_[s]->first_unit()) {
       std::memset(io.input.data, 0xFF, io.input.bytes());
       io.input = {};

@@ -1,6 +1,6 @@
-// A model run without parallel/: stages one after the other in one thread, each with poisoned
-// memory of exactly the sizes that it asks for. Invariant: what the executor must provide and no
-// more; a stage that reads what nobody wrote yields NaN.
+// Runs a model without parallel/: stages one after the other in one thread, each with poisoned
+// memory of exactly the sizes that it requests.
+// Invariant: provides only what the executor must; a stage that reads unwritten memory yields NaN.
 #pragma once
 
 #include <map>
@@ -20,19 +20,19 @@ inline std::vector<View> views_of(const std::vector<Buffer>& buffers) {
   return views;
 }
 
-/// One gradient buffer for each use of a bucket that trains. Microbatch 0 overwrites, later ones
-/// accumulate.
+/// One gradient buffer for each use of a bucket that is trained. Microbatch 0 overwrites it, later
+/// ones accumulate.
 class GradientStore final : public GradientSink {
  public:
   explicit GradientStore(const std::vector<Bucket>& buckets);
 
   GradientTarget begin(int bucket, int use, int microbatch) override;
   void end(int bucket, int use, int microbatch) override;
-  /// The sum over a bucket's uses in unit order.
+  /// Returns the sum over a bucket's uses in unit order.
   std::vector<float> total(int bucket) const;
-  /// The same of every bucket; empty where it is frozen.
+  /// Returns the totals of all buckets; empty for a frozen one.
   std::vector<std::vector<float>> totals() const;
-  /// That begin and end came in pairs, once for each use and microbatch.
+  /// Checks that begin and end were called in pairs, once for each use and microbatch.
   void expect_complete(int microbatches) const;
 
  private:
@@ -43,31 +43,31 @@ class GradientStore final : public GradientSink {
 
 class LocalPipeline {
  public:
-  /// Stages begin at the cuts and the last one ends with the model; units [0, frozen) only run
+  /// Stages begin at the cuts, and the last one ends with the model; units [0, frozen) only run
   /// forward.
   LocalPipeline(Backend& backend, const Model& model, std::vector<int> cuts = {0}, int frozen = 0);
 
   const std::vector<Bucket>& buckets() const { return buckets_; }
   std::vector<Buffer>& weights() { return weights_; }
   const std::vector<std::unique_ptr<ModelStage>>& stages() const { return stages_; }
-  /// Elements of one tensor by its full name.
+  /// Returns the elements of the tensor with this full name.
   View weight(const std::string& name);
   void initialize(std::uint64_t seed);
   void refresh();
 
-  /// What the random numbers of train() follow from, with its microbatch.
+  /// Sets what the random numbers of train() depend on, besides the microbatch.
   void set_random(std::uint64_t seed, std::int64_t step) { seed_ = seed, step_ = step; }
 
   enum class Backward { joint, separate };  // B, or I of all stages and then W of all
-  /// Summed loss of one microbatch; its gradients go to `sink`.
-  /// `fields`: of the microbatch, as fields_of() the model has them.
+  /// Returns the summed loss of one microbatch; its gradients go to `sink`.
+  /// `fields` are those of the microbatch, in the order of the model's fields_of().
   double train(const std::vector<View>& fields, float loss_scale, int microbatch,
                GradientSink& sink, Backward backward = Backward::joint);
   double train(View tokens, View targets, float loss_scale, int microbatch, GradientSink& sink,
                Backward backward = Backward::joint) {
     return train({tokens, targets}, loss_scale, microbatch, sink, backward);
   }
-  /// Summed loss and logits [R,V], no gradient.
+  /// Computes the summed loss and the logits [R,V], without gradients.
   double evaluate(const std::vector<View>& fields, std::vector<float>& logits);
   double evaluate(View tokens, View targets, std::vector<float>& logits) {
     return evaluate({tokens, targets}, logits);
@@ -77,7 +77,7 @@ class LocalPipeline {
   struct Memory {
     Buffer saved, grads, output, output_grad;
   };
-  /// Some unit of the stage trains.
+  /// Returns whether a unit of the stage is trained.
   bool trains(std::size_t stage) const {
     return stages_[stage]->first_trained() < stages_[stage]->last_unit();
   }

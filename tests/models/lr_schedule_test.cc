@@ -56,8 +56,8 @@ TEST(LrScheduleTest, CosineWithRestarts) {
   }
 }
 
-/// Whatever the shape: linear rise to the peak, never above it, never below min after that; it
-/// falls but for a few restarts.
+/// Every shape rises linearly to the peak, never exceeds it, and never falls below min afterwards;
+/// it never rises again, except for a few restarts.
 TEST(LrScheduleTest, EveryShapeStaysInItsBounds) {
   for (const Entry<LrShape>& entry : lr_schedules())
     EXPECT_TRUE(rc::check(std::string(entry.name), [&entry] {

@@ -45,7 +45,7 @@ Sample sample_of(Data& data, int least_target = 0) {
   return {std::move(tokens), data.integers(22, least_target, 36)};
 }
 
-/// Losses and gradients of some microbatches, bit by bit.
+/// Losses and gradients of several microbatches, compared bit by bit.
 struct Result {
   std::vector<double> losses;
   std::vector<std::vector<float>> gradients;
@@ -80,8 +80,8 @@ Result run(Backend& backend, const Setting& setting = {}, const std::vector<int>
   return result;
 }
 
-/// At any cut, with I and W apart or not. `make` makes a new backend each time: its workspace is
-/// that of one pipeline.
+/// Checks all cuts, with joint and separate I and W. `make` creates a new backend each time, since
+/// a backend's workspace belongs to one pipeline.
 void expect_same_bits(const MakeBackend& make, const Setting& setting, const Result& expected) {
   SCOPED_TRACE(fmt::format("{}, {}, dropout {}, {} frozen, again: {}", make()->describe(),
                            name_of(setting.compute), setting.dropout, setting.frozen,
@@ -94,7 +94,7 @@ void expect_same_bits(const MakeBackend& make, const Setting& setting, const Res
 }
 
 TEST(ModelStageTest, CutsAndSeparationNeverChangeABit) {
-  for (const MakeBackend& make : {kOracle, kCpu, kBaseline})  // bf16 by the processor, and emulated
+  for (const MakeBackend& make : {kOracle, kCpu, kBaseline})  // bf16 in hardware, and emulated
     for (const DType compute : {DType::f32, DType::bf16})
       for (const double dropout : {0.0, 0.2}) {
         const Setting setting{compute, dropout};
@@ -106,7 +106,7 @@ TEST(ModelStageTest, CutsAndSeparationNeverChangeABit) {
       }
 }
 
-/// The whole model is near the oracle, which drops the same elements and rounds where it does.
+/// The whole model is close to the oracle, which drops and rounds the same elements.
 TEST(ModelStageTest, IsNearTheOracle) {
   for (const auto& [setting, loss, gradient] : {std::tuple{Setting{}, 1e-5, 1e-4},
                                                 {Setting{.dropout = 0.2}, 1e-5, 1e-4},
@@ -121,7 +121,7 @@ TEST(ModelStageTest, IsNearTheOracle) {
   }
 }
 
-/// What a loss of the model depends on.
+/// The settings that a loss depends on.
 struct Case {
   double dropout = 0.2;
   int frozen = 0;
@@ -136,9 +136,9 @@ double loss_of(const Case& one) {
   const auto backend = make_cpu_backend(1);
   LocalPipeline pipeline(*backend, *model, {0, 3}, one.frozen);
   pipeline.initialize(5);
-  for (const char* name : {"001.attention/proj.weight", "002.mlp/down.weight"})  // as if trained:
+  for (const char* name : {"001.attention/proj.weight", "002.mlp/down.weight"})  // as if trained
     for (float& w : std::span(pipeline.weight(name).f32(), pipeline.weight(name).count))
-      w *= 30;  // what they put out counts
+      w *= 30;  // so that their output matters
   pipeline.refresh();
   pipeline.set_random(one.seed, one.step);
   Data data(9);
@@ -159,7 +159,7 @@ TEST(ModelStageTest, DropoutIsOfTrainingAloneAndFollowsFromSeedStepAndMicrobatch
   EXPECT_EQ(losses.size(), 1 + std::size(cases));
 }
 
-/// Units 0 to 4 of 6 drop something: embedding, two attention and two MLP half-blocks.
+/// Units 0 to 4 of 6 have dropout: embedding, two attention and two MLP half-blocks.
 TEST(ModelStageTest, FrozenUnitsDropNothing) {
   std::set<double> losses;
   for (int frozen = 0; frozen < 6; ++frozen)
@@ -167,7 +167,7 @@ TEST(ModelStageTest, FrozenUnitsDropNothing) {
   EXPECT_TRUE(losses.contains(loss_of({.dropout = 0})));
 }
 
-/// Units that train get the gradients that they would get anyway, frozen tensors none.
+/// Trained units get the same gradients as without freezing, frozen tensors none.
 TEST(ModelStageTest, FrozenUnitsChangeNoOtherGradient) {
   for (const MakeBackend& make : {kOracle, kCpu}) {
     const Result whole = run(*make());
@@ -204,7 +204,7 @@ TEST(ModelStageTest, AUnitThatCannotComputeAgainIsRefused) {
   }
 }
 
-/// Microbatch 0 overwrites and the others add, in every tensor of every unit.
+/// Microbatch 0 overwrites and the others accumulate, in every tensor of every unit.
 TEST(ModelStageTest, GradientsOfMicrobatchesAddUp) {
   const auto model = make_model("gpt", kConfig);
   const auto backend = make_oracle_backend();
@@ -245,7 +245,7 @@ TEST(ModelStageTest, WeightsCountOnlyOnceRefreshed) {
   std::vector<float> before, after;
   const double loss = pipeline.evaluate(tokens.view(), targets.view(), before);
   EXPECT_EQ(before.size(), 22U * 37U);
-  EXPECT_NEAR(loss / 22, std::log(37.0), 0.2) << "a fresh model knows nothing";
+  EXPECT_NEAR(loss / 22, std::log(37.0), 0.2) << "a new model predicts at random";
   const View up = pipeline.weight("002.mlp/up.weight");
   for (std::size_t i = 0; i < up.count; ++i) up.f32()[i] *= 3;
   pipeline.refresh();
@@ -261,7 +261,7 @@ TEST(ModelStageTest, OnlyTheLastStageHasALoss) {
   EXPECT_THROW(pipeline.stages().front()->logits({}), Error);
 }
 
-/// The gradient of the whole model with dropout, along itself, against a difference of its loss.
+/// Compares the slope along the whole model's gradient, with dropout, with a difference of losses.
 TEST(ModelStageTest, GradientPointsUphill) {
   const auto model = make_model("gpt", config_of({.dropout = 0.2}));
   const auto backend = make_cpu_backend(1);

@@ -54,7 +54,7 @@ TEST(GptTest, UnitsSortByNameAndTheTableIsTied) {
 TEST(GptTest, TheEmbeddingBelongsToTheFirstLayerAndTheHeadToNone) {
   const auto model = make_model("gpt", kSmall);
   EXPECT_EQ(model->spec().layer_ends, (std::vector{3, 5, 7}));
-  // The final norm trains on, although the head's table is the embedding's.
+  // The final norm is trained even though the head shares the embedding's table.
   EXPECT_EQ(most_frozen_layers(model->spec()), 3);
 }
 
@@ -181,7 +181,7 @@ TEST(ModelTest, EveryLayerNormHasTheEpsilonOfTheFamily) {
 
 TEST(ModelTest, TheLastMlpOfAClassificationHasOneRowASample) {
   for (const Entry<Family>& family : models()) {
-    if (family.name == "neox") continue;  // its last MLP is in one unit with attention
+    if (family.name == "neox") continue;  // its last MLP is in the same unit as attention
     ModelConfig config = kSmall;
     config.task = "classification";
     const auto model = make_model(family.name, config);
@@ -244,7 +244,7 @@ TEST(ModelTest, BadSizesNameTheirKey) {
                  [](ModelConfig& config) { config.context = config.samples = 1 << 24; });
 }
 
-/// Numbers of dropped elements are 32 bits wide: 2^35 outputs of a sample and 2^40 of attention.
+/// Dropout numbers elements with 32 bits: here 2^35 outputs of a sample and 2^40 of attention.
 TEST(ModelTest, DropoutOfTooManyElementsIsRefused) {
   ModelConfig counted = kSmall;
   counted.heads = counted.samples = 1;
@@ -265,7 +265,7 @@ TEST(ModelTest, AnUnknownFamilyListsTheKnown) {
   expect_has(error.fix(), "gpt");
 }
 
-/// Every linear map of a model knows the precision; the head's logits are too dear for fp8.
+/// Every linear map of a model gets the precision; fp8 would make the head's logits too inaccurate.
 TEST(ModelTest, LinearMapsMultiplyWhatThePrecisionSays) {
   const auto backend = make_oracle_backend();
   for (const Precision& precision : kPrecisions) {

@@ -1,4 +1,4 @@
-// Models over packed documents: each is as if it were a sample of its own.
+// Models over packed documents must treat each document as a separate sample.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -11,7 +11,7 @@ namespace concertina {
 namespace {
 
 constexpr std::int64_t kTokens = 24;
-/// Lengths of the documents of two samples; what is left over is padding.
+/// Lengths of the documents in two samples; the rest is padding.
 const std::vector<std::vector<std::int64_t>> kLengths{{5, 1, 11, 4}, {17, 7}};
 
 struct FamilyCase {
@@ -27,7 +27,7 @@ ModelConfig config_of(const FamilyCase& one, bool packed) {
   return config;
 }
 
-/// One model and its data, by whose documents it is read.
+/// Data of one model, divided into documents.
 struct Window {
   std::vector<std::int32_t> tokens, targets, starts;
 };
@@ -57,7 +57,7 @@ Buffer int_buffer(const std::vector<std::int32_t>& values) {
   return buffer;
 }
 
-/// In the order in which the units read them.
+/// Returns the fields in the order in which the units read them.
 std::vector<Buffer> fields_in(const Window& window, const ModelSpec& spec) {
   std::vector<Buffer> fields;
   for (const Field& field : fields_of(spec))
@@ -67,7 +67,7 @@ std::vector<Buffer> fields_in(const Window& window, const ModelSpec& spec) {
   return fields;
 }
 
-/// A document in a sample of its own, with padding after it, which causal queries do not see.
+/// Puts one document in its own sample, followed by padding, which causal queries do not see.
 Window alone(const Window& window, std::size_t first, std::int64_t length) {
   Window one{std::vector<std::int32_t>(kTokens), std::vector<std::int32_t>(kTokens, -1), {}};
   std::copy_n(window.tokens.begin() + static_cast<std::ptrdiff_t>(first), length,
@@ -116,7 +116,7 @@ TEST_P(PackedModel, LogitsAndGradientsAreThoseOfEachDocumentAlone) {
       first += static_cast<std::size_t>(length);
     }
   }
-  EXPECT_EQ(differing, 0U) << "of " << compared << " logits have other bits";
+  EXPECT_EQ(differing, 0U) << "of " << compared << " logits have different bits";
   EXPECT_NEAR(loss, total, 1e-6 * total);
   for (std::size_t b = 0; b < whole.buckets().size(); ++b)
     EXPECT_LE(relative_error(sums.total(static_cast<int>(b)), parts.total(static_cast<int>(b))),

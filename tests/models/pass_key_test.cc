@@ -1,5 +1,5 @@
-// Passes that a backend may repeat: every kernel is in one, and everything that a unit's pass is
-// given is in its key, but for the step and the sample.
+// Tests passes that a backend may repeat: every kernel belongs to one, and the key contains all
+// inputs of a unit's pass except the step and the sample.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -80,7 +80,7 @@ TEST_F(PassKeyTest, HasNoStepAndNoSample) {
 
 constexpr int kPassed = 3;  // microbatches
 
-/// On two stages of three units each.
+/// Trains on two stages of three units each.
 void train(Backend& backend, LocalPipeline::Backward backward) {
   const auto model = make_model(
       "gpt", {.layers = 2, .width = 20, .heads = 4, .context = 11, .vocab = 37, .samples = 2});
@@ -94,7 +94,7 @@ void train(Backend& backend, LocalPipeline::Backward backward) {
   }
 }
 
-/// Counts passes that might be repeated; no kernel is outside of one.
+/// Counts passes that might be repeated; no kernel runs outside a pass.
 class PassCounter final : public BackendAround {
  public:
   using BackendAround::BackendAround;
@@ -122,17 +122,17 @@ TEST(PassesTest, EveryKernelIsInAPassThatCanBeRepeated) {
   for (const auto backward : {LocalPipeline::Backward::joint, LocalPipeline::Backward::separate}) {
     PassCounter counter(make_cpu_backend(1));
     train(counter, backward);
-    EXPECT_EQ(counter.forgotten, 2) << "once a stage, when it gets its memory";
+    EXPECT_EQ(counter.forgotten, 2) << "once per stage, when it gets its memory";
     EXPECT_EQ(counter.passes.size(), 6U * kPasses);
     for (const auto& [pass, times] : counter.passes)
       EXPECT_EQ(times, pass.starts_with("packing") ? 1 : kPassed) << pass;
-    // The tables and targets of each microbatch; gradients that overwrite, and that add.
+    // Microbatches have their own tables and targets; gradients overwrite or accumulate.
     EXPECT_LT(counter.keys.size(), counter.passes.size() * kPassed);
     EXPECT_GE(counter.keys.size(), counter.passes.size() + 6);
   }
 }
 
-/// Keys cost time: nobody writes them for a backend that drops them.
+/// Computing keys takes time, so it is skipped for a backend that ignores them.
 TEST(PassesTest, ABackendThatRecordsNothingIsNotAskedTo) {
   class Recordless final : public BackendAround {
    public:

@@ -1,5 +1,5 @@
 // An optimizer, an lr schedule, a model and a task from outside models/: each is one file in
-// plugins/ and one word in meson.build. They are found by name and train together like the built-in
+// plugins/ and one word in meson.build. They are found by name and can be trained like the built-in
 // ones.
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ TEST(PluginTest, NamesStandBesideTheBuiltIn) {
   EXPECT_EQ(names_of(lr_schedules()).back(), "plateaus");
 }
 
-/// A family's option is known beside it, and its default is there without being asked for.
+/// The option of a family is known together with it, and its default applies if it is not set.
 TEST(PluginTest, AFamilyHasOptionsOfItsOwn) {
   ModelConfig config = kTiny;
   const auto columns = [&] {
@@ -36,7 +36,7 @@ TEST(PluginTest, AFamilyHasOptionsOfItsOwn) {
   EXPECT_EQ(columns(), 32);
 }
 
-/// Units describe themselves, so a family that is put together from them is a graph as well.
+/// Units describe themselves, so a family composed of existing units also has a graph.
 TEST(PluginTest, AFamilyIsAGraphForNothing) {
   const Graph graph = make_model("mlp_only", kTiny)->describe();
   ASSERT_EQ(graph.inputs.size(), 2U);
@@ -47,7 +47,7 @@ TEST(PluginTest, AFamilyIsAGraphForNothing) {
   EXPECT_EQ(std::get<std::int64_t>(graph.outputs[0].shape[2]), 10);
 }
 
-/// The mean losses of the first and the last of 60 steps, where a token's target follows from it.
+/// Returns the mean losses of the first and last of 60 steps; each target follows from its token.
 std::pair<double, double> trained(const std::string& family, const std::string& task,
                                   const std::vector<int>& cuts, int (*target)(int token),
                                   const LrConfig& rate) {
@@ -82,7 +82,7 @@ std::pair<double, double> trained(const std::string& family, const std::string& 
   return {losses.front(), losses.back()};
 }
 
-/// The task's head ends a family of the project and one from outside.
+/// The task's head works with a family of the project and with one from outside.
 TEST(PluginTest, ATaskEndsAnyFamily) {
   for (const std::string family : {"gpt", "mlp_only"}) {
     ModelConfig config = kTiny;
@@ -95,7 +95,7 @@ TEST(PluginTest, ATaskEndsAnyFamily) {
   }
 }
 
-/// Next token = token + 1: SGD on the small model learns it, in any cut.
+/// Next token = token + 1: SGD learns this with the small model, at any cut.
 TEST(PluginTest, AllThreeTrainTogether) {
   const auto [first, last] =
       trained("mlp_only", "causal-lm", {0, 1}, [](int token) { return (token + 1) % 10; },

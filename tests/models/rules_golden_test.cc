@@ -1,4 +1,4 @@
-// Optimizers and lr schedules against PyTorch or their papers' formulas (tests/golden/rules.json).
+// Compares optimizers and lr schedules with PyTorch or papers' formulas (tests/golden/rules.json).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace concertina {
 namespace {
 
-/// The largest difference, over the largest weight.
+/// Returns the largest difference, relative to the largest weight.
 double farthest(const Buffer& w, const nlohmann::json& expected) {
   double most = 0, size = 0;
   for (std::size_t i = 0; i < w.size(); ++i) {
@@ -23,7 +23,7 @@ double farthest(const Buffer& w, const nlohmann::json& expected) {
   return most / size;
 }
 
-/// What the rule keeps for `tensor`, and its scratch.
+/// The optimizer's state for `tensor`, and its scratch memory.
 struct Tools {
   Tools(const Optimizer& rule, Backend& backend, const BucketTensor& tensor)
       : made(rule.tools(backend, std::array{&tensor})) {
@@ -58,7 +58,7 @@ void replay_updates(const nlohmann::json& golden, Backend& backend) {
   std::vector<View> views;
   for (const Buffer& state : states) views.push_back(state.view());
   for (std::size_t i = 0; i < golden["gradients"].size(); ++i) {
-    // Half of it by the scale, as clipping does.
+    // Half of the gradient is multiplied by the scale, as clipping does.
     auto gradient = golden["gradients"][i].get<std::vector<float>>();
     for (float& g : gradient) g *= 2;
     const Buffer g(gradient);
@@ -106,7 +106,7 @@ TEST(RulesGolden, SchedulesHaveTheRatesOfPyTorchAndThePapers) {
   }
 }
 
-/// Each that is in the list was compared, but the three that have tests of their own.
+/// Every registered entry was compared, except the three with their own tests.
 TEST(RulesGolden, LeaveNoneOut) {
   const nlohmann::json rules = golden_json("rules");
   const auto has = [&](const char* kind, std::string_view name) {

@@ -1,4 +1,4 @@
-// Label smoothing against PyTorch's (tests/golden/make_label_smoothing.py), and in models.
+// Label smoothing in models, and compared with PyTorch's (tests/golden/make_label_smoothing.py).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ Buffer targets_of(const nlohmann::json& values) {
   return integers(values.get<std::vector<std::int32_t>>());
 }
 
-/// The loss and the gradient that `op` makes of the logits of `one`.
+/// Returns the loss and the gradient that `op` computes from the logits of `one`.
 template <class Op>
 void expect_torch(Backend& backend, const nlohmann::json& one, std::size_t losses, Op op) {
   const Buffer grad(one["logits"].get<std::vector<float>>());
@@ -45,7 +45,7 @@ TEST(LabelSmoothing, IsThatOfPyTorch) {
   }
 }
 
-/// The losses of the family and task of `name`, with that share.
+/// Returns the losses of the family and task of `name` with this smoothing.
 std::pair<double, double> losses_of(const std::string& name, double smoothing,
                                     std::vector<float>& logits, std::vector<float>& gradient) {
   const GoldenFile golden("family_" + name);

@@ -1,4 +1,4 @@
-// Activation functions and rotary embedding, by their formulas: R rows, T tokens, D head_dim.
+// Formulas of activation functions and rotary embedding: R rows, T tokens, D head_dim.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace concertina::oracle {
 
-/// The frequency of pair i, stretched as spec says; by wavelengths, as the texts about it have it.
+/// Returns the frequency of pair i, scaled as in spec; in terms of wavelengths, as in publications.
 inline double stretched(const RotarySpec& spec, Index i) {
   const double wavelength =
       2 * std::numbers::pi *
@@ -34,7 +34,7 @@ inline void issue(const RotaryTable& op) {
     }
 }
 
-/// q cos + rotate_half(q) sin of the first columns of each head, as in Hugging Face's Llama.
+/// Computes q cos + rotate_half(q) sin of the first columns of each head, as Hugging Face's Llama.
 inline void issue(const Rotate& op) {
   const Index columns = op.columns, half = columns / 2;
   const Values was = values_of(op.x), table = values_of(op.table);

@@ -1,4 +1,4 @@
-// Dropout, gradient sums and norms, by their formulas.
+// Formulas of dropout, gradient sums and norms.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace concertina::oracle {
 
-/// Whether element `e` of a sample is kept.
+/// Returns whether element `e` of a sample is kept.
 inline bool kept(Purpose purpose, const DropoutMask& mask, Index sample, Index e) {
   const auto words = Rng(mask.at.seed, purpose)
                          .words(mask.at.step, mask.at.sample + static_cast<std::uint32_t>(sample),
@@ -16,7 +16,7 @@ inline bool kept(Purpose purpose, const DropoutMask& mask, Index sample, Index e
   return static_cast<double>(words[e % 4]) >= std::floor(mask.share * 0x1p32);
 }
 
-/// y = residual (may be empty) + what is kept of u, scaled.
+/// y = residual (may be empty) + the kept elements of u, scaled.
 inline void issue(const ApplyDropout& op) {
   const Values u = values_of(op.u), residual = values_of(op.residual);
   Out y(op.y);

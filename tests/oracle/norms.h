@@ -1,4 +1,4 @@
-// Layer norm and RMS norm, by their formulas: R rows, C width.
+// Formulas of layer norm and RMS norm: R rows, C width.
 #pragma once
 
 #include <cmath>
@@ -25,13 +25,13 @@ void issue(const NormForward<kCentered>& op) {
   }
 }
 
-/// The mean of each row, or 0 where a norm is not centered.
+/// Returns the mean of each row, or 0 if the norm is not centered.
 template <bool kCentered>
 Values means_of(View mean, View rstd) {
   return kCentered ? values_of(mean) : Values(rstd.count);
 }
 
-/// Where it is not centered, the gradient keeps its own mean.
+/// Without centering, the gradient keeps its mean.
 template <bool kCentered>
 void issue(const NormInput<kCentered>& op) {
   const Values dy = values_of(op.dy), x = values_of(op.x), gamma = values_of(op.gamma),
@@ -54,7 +54,7 @@ void issue(const NormInput<kCentered>& op) {
   }
 }
 
-/// The column sums of dy times (x - mean) rstd, and of dy.
+/// Computes the column sums of dy times (x - mean) rstd, and of dy.
 template <bool kCentered>
 void issue(const NormWeight<kCentered>& op) {
   const Values dy = values_of(op.dy), x = values_of(op.x), rstd = values_of(op.rstd),

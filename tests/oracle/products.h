@@ -1,4 +1,4 @@
-// Linear maps, the activations that follow one, and attention, by their formulas.
+// Formulas of linear maps, their activations, and attention.
 //
 // Legend as in core/ops.h: R rows, T tokens, C width, H heads, D head_dim, K heads of keys and
 // values.
@@ -13,7 +13,7 @@
 
 namespace concertina::oracle {
 
-/// GELU, tanh form (Hendrycks & Gimpel 2016), and its slope.
+/// GELU in its tanh form (Hendrycks & Gimpel 2016), and its slope.
 inline double gelu(double u) {
   const double a = std::sqrt(2 / std::numbers::pi) * (u + 0.044715 * u * u * u);
   return 0.5 * u * (1 + std::tanh(a));
@@ -24,7 +24,7 @@ inline double gelu_slope(double u) {
   return 0.5 * (1 + t) + 0.5 * u * (1 - t * t) * c * (1 + 3 * 0.044715 * u * u);
 }
 
-/// GELU, x Phi(x), and its slope.
+/// GELU in its exact form, x Phi(x), and its slope.
 inline double gelu_erf(double u) {
   return 0.5 * u * std::erfc(-u / std::numbers::sqrt2);
 }
@@ -70,7 +70,7 @@ inline Activation activation(Epilogue::Kind kind) {
   return {};
 }
 
-/// Element [i, o] of the stored weight.
+/// Returns the position of element [i, o] in the stored weight.
 inline Index weight_at(const LinearShape& s, Index i, Index o) {
   return s.transposed ? o * s.in + i : i * s.out + o;
 }
@@ -123,7 +123,7 @@ struct Head {
   const std::int32_t* lengths;  // may be null
   const DropoutMask& mask;
 
-  /// The factor of the probability of key j for query t: 0 where it is dropped.
+  /// Returns the factor of the probability of key j for query t: 0 if it is dropped.
   double factor(Index t, Index j) const {
     if (mask.share == 0) return 1;
     const Index e = (head * s.tokens + t) * ((s.tokens + 3) / 4 * 4) + j;
@@ -142,11 +142,11 @@ struct Head {
   Index length() const {
     return lengths == nullptr ? s.tokens : std::clamp<Index>(lengths[sample], 1, s.tokens);
   }
-  /// The number of keys that query t sees.
+  /// Returns the number of keys that query t sees.
   Index seen(Index t) const { return s.causal ? std::min(t + 1, length()) : length(); }
 };
 
-/// Row t of softmax(mask(q k^T / sqrt(D))) and its log-sum-exp.
+/// Computes row t of softmax(mask(q k^T / sqrt(D))), and returns its log-sum-exp.
 inline double probabilities(const Head& h, const Values& qkv, Index t, Values& p) {
   p.assign(h.seen(t), 0);
   for (Index j = 0; j < h.seen(t); ++j) {
@@ -169,7 +169,7 @@ void each_row(const AttentionShape& s, const std::int32_t* lengths, const Dropou
       for (Index t = 0; t < s.tokens; ++t) f(Head{s, b, head, lengths, mask}, t);
 }
 
-/// y and lse of qkv; lengths[samples] may be null. The mask drops probabilities after the softmax.
+/// Computes y and lse from qkv; lengths[samples] may be null. The mask drops after the softmax.
 inline void attention(const AttentionShape& s, const Values& qkv, const std::int32_t* lengths,
                       Values& y, Values& lse, const DropoutMask& mask = {}) {
   Values p;

@@ -1,5 +1,4 @@
-// Patches, class tokens and the rows that are read, by their formulas: S samples, N patches, C
-// width.
+// Formulas of patches, class tokens and selected rows: S samples, N patches, C width.
 #pragma once
 
 #include <algorithm>
@@ -75,7 +74,7 @@ inline void issue(const FindTargets& op) {
   }
 }
 
-/// Calls f(first element in [S T,C], first element in [S M,C], C) for each row that is read.
+/// Calls f(first element in [S T,C], first element in [S M,C], C) for each selected row.
 template <class F>
 void each_row_read(View places, Index samples, Index all, Index read, F&& f) {
   const Index each = places.empty() ? 1 : count_of(places) / samples;

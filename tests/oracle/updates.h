@@ -1,4 +1,4 @@
-// The kernels of optimizers, by their formulas.
+// Formulas of the optimizer kernels.
 #pragma once
 
 #include <algorithm>

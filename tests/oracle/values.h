@@ -1,6 +1,6 @@
-// What the oracle's formulas (one header per group of kernels beside this) are written with.
-// Invariant of all of them: plain loops straight from the formulas, all in double; nothing is
-// fused, blocked or recomputed cleverly.
+// The basis of the oracle's formulas (one header per group of kernels in this folder).
+// Invariant of all of them: plain loops taken directly from the formulas, all in double; nothing is
+// fused, blocked or optimized.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,12 @@ inline Values values_of(View view) {
   return {values.begin(), values.end()};
 }
 
-/// Stores `sum`, added to what is there if `accumulate`.
+/// Stores `sum`, or adds it if `accumulate`.
 inline void put(double& to, double sum, bool accumulate) {
   to = accumulate ? to + sum : sum;
 }
 
-/// The values of a view, written back, rounded to its type, when this ends.
+/// The values of a view, which the destructor rounds to the view's type and writes back.
 class Out : public Values {
  public:
   explicit Out(View view) : Values(values_of(view)), view_(view) {}

@@ -1,4 +1,4 @@
-// Tables of tokens, and the losses, by their formulas: R rows, T tokens, C width, V vocabulary.
+// Formulas of token tables and losses: R rows, T tokens, C width, V vocabulary.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace concertina::oracle {
 
-/// Calls see(table, row_of) for each table of an embedding that is there: row r of the output is
-/// made of row_of(r) of it.
+/// Calls see(table, row_of) for each existing table of an embedding: row r of the output is the sum
+/// of the rows row_of(r).
 template <class Op, class F>
 void each_table(const Op& op, View tokens_table, View places_table, View types_table,
                 const F& see) {
@@ -45,7 +45,7 @@ inline void issue(const EmbedWeight& op) {
   });
 }
 
-/// The loss of one row, which becomes its own gradient if `training`; a target below 0 is ignored.
+/// Returns the loss of a row, replaced by its gradient if `training`. Ignores targets below 0.
 inline double cross_entropy(Values& row, Index target, double loss_scale, bool training,
                             double smoothing) {
   const double most = *std::max_element(row.begin(), row.end());
@@ -72,7 +72,7 @@ inline void issue(const CrossEntropy& op) {
   }
 }
 
-/// The mean of the cross-entropy of both sides of logits[T,2].
+/// Computes the mean of the cross-entropies of both columns of logits[T,2].
 inline void issue(const SpanCrossEntropy& op) {
   Out logits(op.logits), row_loss(op.row_loss);
   for (Index s = 0; s < count_of(op.starts); ++s) {
@@ -89,7 +89,7 @@ inline void issue(const SpanCrossEntropy& op) {
   }
 }
 
-/// Squares, or by the probability that is a logit's.
+/// Squared errors, or cross-entropy of the probability given by a logit.
 inline void issue(const ScoreLoss& op) {
   const bool binary = op.kind == ScoreLoss::Kind::binary;
   const Values scores = values_of(op.scores);

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Predicts the topology trials of BLOOM (48 nodes of 8 A100-80GB) with `concertina plan`: seconds of a
-step, memory, what does not fit, and which layout is best. Prints published and predicted figures, the
-error, and PASS or FAIL against expected.json.
+"""Predicts the topology trials of BLOOM (48 nodes of 8 A100-80GB) with `concertina plan`: seconds
+per step, memory, what does not fit, and which layout is best. Prints published and predicted
+values, the error, and PASS or FAIL against expected.json.
 
-One parameter is fitted to the first row, BLOOM's own layout: the rate of large products to its
-seconds. The rest is jean-zay.toml, whose reserved_bytes judge memory and bound the search. Ends with
-1 on FAIL."""
+One parameter, the rate of large products, is fitted to the seconds of the first row, BLOOM's own
+layout. The rest is jean-zay.toml, whose reserved_bytes affect the memory and limit the search.
+Exits with 1 on FAIL."""
 import statistics
 
 from published import PAPERS, Table, ask, fitted_rate, layout, parser, read_expected, says, use_program
@@ -32,13 +32,13 @@ def mean_error(rows):
 
 
 def places_of(row, layouts):
-    """Where a trial's layout stands in a search, from 1; at most one place."""
+    """The position of a trial's layout in a search, from 1; at most one."""
     return [place for place, found in enumerate(layouts, 1) if [found[key] for key in ("tp", "pp", "dp", "microbatch_samples")] ==
             [row[key] for key in ("tp", "pp", "dp", "mbs")]]
 
 
 def claim_errors(table, expected, rows, machine):
-    """Of the seconds and the memory of all rows but the first, which the rate was fitted to."""
+    """Checks the seconds and the memory of all rows but the first, to which the rate was fitted."""
     others = rows[1:]
     for some, bound, what in ((rows[1:len(expected["rows"])], expected["tolerance_mean"], "the rows up to the out of memory"),
                               (others, expected["tolerance_all"], "all other rows")):
@@ -51,11 +51,11 @@ def claim_errors(table, expected, rows, machine):
     worst = max(abs(row["error"]) for row in others if row["seconds"])
     figures = f"mean error of the seconds {mean_error(others):.1%}", f"maximum {worst:.1%}", f"them {error:.1%}, with"
     if machine == OWN_MACHINE:
-        table.claim(f"the machine file has the same: {'; '.join(figures[:2])}", says(machine, "deepspeed", *figures))
+        table.claim(f"the machine file has the same values: {'; '.join(figures[:2])}", says(machine, "deepspeed", *figures))
 
 
 def claim_order(table, expected, rows, found):
-    """What fits, which layout is best at BLOOM's batch, and what a search of all layouts shows."""
+    """Checks what fits, which layout is best at BLOOM's batch, and what a search of all layouts shows."""
     limit = expected["memory_limit_gib"]
     wrong = [name_of(row) for row in rows if (row["gib"] > limit) == bool(row["seconds"])]
     table.claim(f"wrong verdicts on memory at {limit} GiB, of {len(rows)}: {', '.join(wrong) or 'none'}", not wrong)
@@ -73,7 +73,7 @@ def claim_order(table, expected, rows, found):
 
 def main():
     asked = parser(__doc__)
-    asked.add_argument("--machine", default=OWN_MACHINE, help="another machine file, to see what its figures matter")
+    asked.add_argument("--machine", default=OWN_MACHINE, help="another machine file, to see the effect of its values")
     options = asked.parse_args()
     use_program(options.program)
     expected, table = read_expected(HERE / "expected.json"), Table()
@@ -86,13 +86,13 @@ def main():
         row["error"] = row["step_s"] / row["seconds"] - 1 if row["seconds"] else None
     reserved = layout(rows[0], rate, common)["memory"]["reserved_bytes"] / GIB
     reserves = [row["memory_gib"] - row["gib"] + reserved for row in rows if row["memory_gib"]]
-    print(f"{expected['source']}\n\nFrom the first row: products at {rate * 1e-12:.1f} TFLOP/s. Beside the tensors: {min(reserves):.1f} to "
+    print(f"{expected['source']}\n\nFrom the first row: products at {rate * 1e-12:.1f} TFLOP/s. Besides the tensors: {min(reserves):.1f} to "
           f"{max(reserves):.1f} GiB, {statistics.fmean(reserves):.1f} on average")
     print(f"  {'':<30} {'seconds':>17} {'error':>8}   {'GiB':>11}  out of memory")
     for row in rows:
         print_row(row, expected["memory_limit_gib"])
     claim_errors(table, expected, rows, options.machine)
-    # All layouts of 384 GPUs that are predicted to fit, also those that nobody tried.
+    # All layouts of 384 GPUs that are predicted to fit, including untested ones.
     found = ask("plan", "search", *common, "--world", 384, "--recompute", "full", "--schedules", "1f1b", "--chunks", 1, "--top", 1000,
                 "--rate", repr(rate * 1e-9))["layouts"]
     claim_order(table, expected, rows, found)

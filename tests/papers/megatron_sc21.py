@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Predicts table 1 and figure 12 of Narayanan et al. 2021 (Megatron-LM, SC21) with `concertina plan`,
-and prints published and predicted TFLOP/s per GPU, the error, and PASS or FAIL against expected.json.
+"""Predicts table 1 and figure 12 of Narayanan et al. 2021 (Megatron-LM, SC21) with `concertina plan`, and
+prints published and predicted TFLOP/s per GPU, the error, and PASS or FAIL against expected.json.
 
-One parameter is fitted, the rate of large products; the rest is machines/a100-80gb.toml. A row of
-table 1 is predicted at the rate that the other rows give, figure 12 at the rate that its 1F1B point
-gives. Ends with 1 on FAIL."""
+One parameter is fitted, the rate of large products; the rest is machines/a100-80gb.toml. A row of table 1 is
+predicted with the rate fitted to the other rows, figure 12 with the rate fitted to its 1F1B point. Exits with
+1 on FAIL."""
 
 from published import PAPERS, TOP, Table, fitted_rate, layout, parser, read_expected, says, use_program
 

@@ -1,5 +1,5 @@
-"""What the reproductions of published figures share: the program, predictions of layouts by `concertina plan search`, a fit of the rate of
-products, and a table of published and predicted figures."""
+"""Shared by the reproductions of published results: running the program, predictions of layouts by
+`concertina plan search`, a fit of the rate of products, and a table of published and predicted values."""
 import argparse
 import functools
 import json
@@ -15,7 +15,7 @@ BUILT = TOP / "build" / "experiments" / "concertina"
 sys.path.insert(0, str(TOP / "experiments" / "python"))
 from concertina import InputError, call  # noqa: E402
 
-RATES = [150e12, 220e12, 320e12]  # FLOP/s, at which rows are predicted in order to fit
+RATES = [150e12, 220e12, 320e12]  # FLOP/s; rows are predicted at these to fit the rate
 
 
 def parser(about):
@@ -25,7 +25,7 @@ def parser(about):
 
 
 def use_program(given):
-    """Lets ask() run the binary: --program, on PATH, or of the build directory of this checkout."""
+    """Makes ask() run the binary of --program, on PATH, or in this checkout's build directory."""
     found = given or shutil.which("concertina") or (BUILT if BUILT.exists() else None)
     if not found:
         sys.exit("no `concertina` on PATH\n  try: . experiments/env.sh, or --program FILE")
@@ -39,7 +39,7 @@ def fail(what, fix, code=2):
 
 @functools.cache
 def ask(*words):
-    """What `concertina WORDS --json` prints."""
+    """Returns what `concertina WORDS --json` prints."""
     try:
         return json.loads(call(*words, "--json").splitlines()[-1])
     except OSError as error:
@@ -56,14 +56,14 @@ def read_expected(path):
 
 
 def says(machine_file, software, *figures):
-    """Whether `compared` of a machine file has a sentence on `software` with these figures."""
+    """Returns whether `compared` of a machine file has a sentence about `software` with these values."""
     lines = pathlib.Path(machine_file).read_text(encoding="utf-8").splitlines()
     said = [line for line in lines if line.strip().startswith(f'"{software}: ')]
     return len(said) == 1 and all(figure in said[0] for figure in figures)
 
 
 def layout(row, rate, common):
-    """The prediction for one published row, at a rate of products in FLOP/s, with all the memory it wants. `common`: config and options."""
+    """Predicts one published row at a rate of products in FLOP/s, without a memory limit. `common`: config and options."""
     chunks = row.get("v", 1)
     sizes = {"--world": row["gpus"], "--tp": row["tp"], "--pp": row["pp"], "--microbatch": row["mbs"], "--chunks": chunks,
              "--schedules": "interleaved-1f1b" if chunks > 1 else "1f1b", "--recompute": "full", "--top": 1, "--device-memory": "100TiB",
@@ -75,21 +75,22 @@ def layout(row, rate, common):
 
 
 def fitted_rate(ratio, rows):
-    """The rate of products at which `ratio(row, rate)` of predicted over published speed has the geometric mean 1 over the rows.
+    """Returns the rate of products at which `ratio(row, rate)`, predicted over published speed, has
+    the geometric mean 1 over the rows.
 
-    log(ratio) is taken as the parabola of log(rate) through three rates at which each row is predicted.
+    log(ratio) is modelled as a parabola of log(rate) through predictions at three rates.
     """
     x = [math.log(rate) for rate in RATES]
     y = [sum(math.log(ratio(row, rate)) for row in rows) for rate in RATES]
     slopes = [(y[1] - y[0]) / (x[1] - x[0]), (y[2] - y[1]) / (x[2] - x[1])]
     bend = (slopes[1] - slopes[0]) / (x[2] - x[0])
-    # Newton's form: y0 + slope (x - x0) + bend (x - x0) (x - x1) = 0, whose root is nearest to the rates for the larger denominator.
+    # Newton's form: y0 + slope (x - x0) + bend (x - x0) (x - x1) = 0; the larger denominator gives the closest root.
     slope = slopes[0] - bend * (x[1] - x[0])
     return math.exp(x[0] - 2 * y[0] / (slope + math.copysign(math.sqrt(slope**2 - 4 * bend * y[0]), slope)))
 
 
 class Table:
-    """Lines with published and predicted figures, and whether each is within its tolerance."""
+    """Prints published and predicted values, and whether each is within its tolerance."""
 
     def __init__(self):
         self.missed = []

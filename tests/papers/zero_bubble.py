@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The bubbles and throughputs that Qi et al. 2024 (arXiv 2401.10241) publish, predicted by
-`concertina schedule simulate` and `schedule search` from the times that the paper measured.
+"""Predicts the bubbles and throughputs published by Qi et al. 2024 (arXiv 2401.10241) with
+`concertina schedule simulate` and `schedule search`, from the times measured in the paper.
 
-Prints published, predicted and error of each figure, and PASS or FAIL against expected.json, which
-has the values, the tolerances and the source of each. Ends with 1 if a figure fails, with 2 if it
-cannot run. experiments/papers/zero-bubble/README.md says by what convention.
+Prints the published and predicted values and the error, and PASS or FAIL against expected.json, which
+has the values, the tolerances and their sources. Exits with 1 if a value fails, with 2 if it
+cannot run. experiments/papers/zero-bubble/README.md explains the conventions.
 """
 import itertools
 import statistics
@@ -16,35 +16,35 @@ HERE = PAPERS / "zero-bubble"
 
 
 class Setting:
-    """One row of the tables: a model, its stages and microbatches, and what they take."""
+    """One row of the tables: a model, its stages and microbatches, and their times."""
 
     def __init__(self, row, model):
         self.row, self.model, self.stages = row, model, model["stages"]
-        self.chunks = (model["layers"] + 2) // self.stages  # of 1F1B-I: a layer each
+        self.chunks = (model["layers"] + 2) // self.stages  # of 1F1B-I: one layer each
         self.times = [row[key] for key in ("T_F", "T_B", "T_W")]
 
     def bubble(self, *words, times=None, latency=None):
-        """By the paper's definition, of `concertina schedule WORDS`."""
+        """Bubble, by the paper's definition, of `concertina schedule WORDS`."""
         latency = self.row["T_comm"] if latency is None else latency
         report = ask("schedule", *words, "--ranks", self.stages, "--microbatches", self.row["microbatches"],
                      "--costs", ",".join(map(repr, times or self.times)), "--latency", repr(latency))
         return report["bubble"]["definitions"]["zero_bubble"]["value"]
 
     def searched(self, microbatches):
-        """With the memory of so many microbatches per stage, of which W keeps a part (table 1)."""
+        """Bubble with memory for this number of microbatches per stage, part of which W keeps (table 1)."""
         hidden, heads, sequence = (self.model[key] for key in ("hidden", "heads", "sequence"))
         kept = 32 * hidden / (34 * hidden + 5 * heads * sequence)
         return self.bubble("search", "--objective", "span", "--memory", microbatches * self.stages, "--kept-for-w", repr(kept), "--max-chunks", 1)
 
     def interleaved(self, blocking):
-        """1F1B-I, whose transfers take a latency or, as in Megatron-LM, the time of their ranks."""
+        """1F1B-I, whose transfers take a latency or, as in Megatron-LM, time of the ranks."""
         comm = self.row["T_comm"] * blocking
         forward, backward, weight = (time / self.chunks for time in self.times)
         return self.bubble("simulate", "interleaved-1f1b", "--chunks", self.chunks, times=(forward + comm, backward + comm, weight),
                            latency=0 if blocking else None)
 
     def samples(self, bubble, extra=0):
-        """Per GPU and second, if a microbatch keeps a rank busy for its times and `extra`."""
+        """Samples per GPU and second, if a microbatch keeps a rank busy for its times and `extra`."""
         span = self.row["microbatches"] * (sum(self.times) + extra) / (1 - bubble)
         return 1000 * self.model["microbatch"] * self.row["microbatches"] / self.stages / span
 
@@ -58,12 +58,12 @@ class Setting:
 
 
 def factor_of(settings):
-    """What the model's GPUs did of the prediction for 1F1B: the mean over its rows."""
+    """The speed of the model's GPUs relative to the prediction for 1F1B: the mean over its rows."""
     return statistics.fmean(one.row["samples_per_gpu_s"]["1f1b"] / one.samples(one.bubble("simulate", "1f1b")) for one in settings)
 
 
 def verdicts(setting, bubble, samples, tolerance):
-    """The name of each figure of a row, what is printed of it, and whether it is within its tolerance."""
+    """Yields the name of each value of a row, its printed text, and whether it is within its tolerance."""
     for kind, predicted in (("bubble", bubble), ("samples_per_gpu_s", samples)):
         for name, published in setting.row[kind].items():
             is_bubble, value = kind == "bubble", predicted[name]
@@ -71,7 +71,7 @@ def verdicts(setting, bubble, samples, tolerance):
             least, most = tolerance[kind][name]
             text = f"{published:>9.4f} {value:>9.4f} {error:>+9.5f}" if is_bubble else f"{published:>9.2f} {value:>9.2f} {error:>+9.2%}"
             yield f"{name} {'bubble' if is_bubble else 'samples/GPU/s'}", text, (least is None or error >= least) and error <= most
-    # The same schedule is faster wherever the published figures differ.
+    # The same schedule is faster wherever the published values differ.
     published = setting.row["samples_per_gpu_s"]
     wrong = [f"{a} and {b}" for a, b in itertools.combinations(published, 2) if (published[a] - published[b]) * (samples[a] - samples[b]) < 0]
     yield "order of schedules", f"{', '.join(wrong) or 'as published':<29}", not wrong
@@ -80,8 +80,8 @@ def verdicts(setting, bubble, samples, tolerance):
 def read_options():
     asked = parser(__doc__)
     asked.add_argument("--expected", default=HERE / "expected.json")
-    asked.add_argument("--model", help="this model alone")
-    asked.add_argument("--microbatches", type=int, help="rows with this number of microbatches alone")
+    asked.add_argument("--model", help="only this model")
+    asked.add_argument("--microbatches", type=int, help="only rows with this number of microbatches")
     return asked.parse_args()
 
 

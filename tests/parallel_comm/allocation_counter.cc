@@ -23,7 +23,7 @@ std::size_t allocations() {
 }
 }  // namespace concertina::test
 
-// The array and nothrow forms of the standard library call these.
+// The array and nothrow forms of the standard library call this one.
 void* operator new(std::size_t bytes) {
   return allocate(bytes, alignof(std::max_align_t));
 }

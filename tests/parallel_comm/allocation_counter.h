@@ -1,4 +1,4 @@
-// Counts what the calling thread takes from the heap through operator new.
+// Counts the calling thread's heap allocations through operator new.
 // Invariant: linking allocation_counter.cc replaces operator new in the whole program.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace concertina::test {
 
-/// Calls of any operator new by this thread so far.
+/// Returns the number of calls of any operator new by this thread so far.
 std::size_t allocations();
 
 }  // namespace concertina::test

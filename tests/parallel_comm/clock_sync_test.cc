@@ -1,4 +1,4 @@
-// Clocks of ranks, from round trips that are made up and from real ones.
+// Clocks of ranks, synchronized by artificial and real round trips.
 #include "parallel/comm/clock_sync.h"
 
 #include <gtest/gtest.h>
@@ -14,14 +14,14 @@
 namespace concertina {
 namespace {
 
-/// A clock that is ahead of the true time by `skew` and runs faster by `drift`.
+/// A clock that is `skew` ahead of the true time and runs faster by `drift`.
 struct Clock {
   double skew = 0, drift = 0;
   double operator()(double time) const { return time + skew + drift * time; }
   double inverse(double reading) const { return (reading - skew) / (1 + drift); }
 };
 
-/// 64 round trips from `time` on: each way takes 2 us and, now and then, much more.
+/// Returns 64 round trips from `time` on: each way takes 2 us or, sometimes, much longer.
 std::vector<RoundTrip> round_trips(const Clock& own, const Clock& remote, double time,
                                    unsigned seed) {
   std::mt19937 random(seed);
@@ -47,7 +47,7 @@ RC_GTEST_PROP(ClockSync, CorrectsSkewAndDriftWithinItsError, ()) {
   RC_ASSERT(map.error() < 4e-6);
   for (int i = 0; i <= 10; ++i) {
     const double truth = begin + (end - begin) * i / 10;
-    // A small drift is left out where the errors could explain it: then both errors count.
+    // A small drift within the errors is ignored, so both errors count.
     RC_ASSERT(std::abs(map(own(truth)) - truth) <= 2 * (early.error + late.error) + 1e-8);
   }
 }
@@ -63,7 +63,7 @@ TEST(ClockSync, TheShortestRoundTripCounts) {
 TEST(ClockSync, AChangeWithinTheErrorsIsNoDrift) {
   const ClockMap map({0, 1e-6, 2e-6}, {1, -1e-6, 1e-6});
   EXPECT_EQ(map.drift(), 0);
-  EXPECT_NEAR(map(1000) - 1000, -1e-6, 1e-12);  // of the better estimate
+  EXPECT_NEAR(map(1000) - 1000, -1e-6, 1e-12);  // uses the better estimate
   EXPECT_NEAR(ClockMap({0, 0, 1e-6}, {1, 1e-4, 1e-6}).drift(), 1e-4, 1e-12);
   EXPECT_EQ(ClockMap()(3.5), 3.5);
 }

@@ -1,6 +1,6 @@
-// What parallel/comm/communicator.h promises, one check a sentence. Every implementation runs all
-// of it. Invariant: a check is collective: every rank of a fresh communicator, on which all are
-// connected, calls it.
+// Checks what parallel/comm/communicator.h promises, one sentence per check, for every
+// implementation.
+// Invariant: a check is collective: every rank of a fresh, fully connected communicator calls it.
 #pragma once
 
 #include <ostream>

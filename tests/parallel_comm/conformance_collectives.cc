@@ -1,4 +1,4 @@
-// Collectives: who gets what, and that they match by their order alone.
+// Collectives: their results, and that they match only by their order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace concertina::test {
 namespace {
 
-// "recv[r] gets rank r's `mine`", of unequal sizes, "recv[rank()] may be `mine` itself".
+// recv[r] gets rank r's `mine`; sizes may differ, and recv[rank()] may be `mine` itself.
 void all_gather_of_any_sizes(Communicator& comm) {
   const auto bytes = [](int r) { return static_cast<std::size_t>(r * 70001 % 100003); };
   for (const bool in_place : {false, true}) {
@@ -28,7 +28,7 @@ void all_gather_of_any_sizes(Communicator& comm) {
   }
 }
 
-// The same into blocks of one memory, and into one with gaps on every other rank.
+// The same into blocks of one buffer, with gaps on every other rank.
 void all_gather_into_one_memory(Communicator& comm) {
   const std::size_t block = 5000, gap = comm.rank() % 2 == 0 ? 0 : 64;
   Buffer all(at(comm.size()) * (block + gap));
@@ -45,7 +45,7 @@ void all_gather_into_one_memory(Communicator& comm) {
   }
 }
 
-/// Messages of any sizes, several or none between two ranks, in the order that exchange() wants.
+/// Messages of any sizes, several or none between two ranks, in the order required by exchange().
 class Exchange {
  public:
   Exchange(const Communicator& comm, int number) {
@@ -81,8 +81,8 @@ class Exchange {
   std::vector<Receive> receives_;
 };
 
-// "every rank calls it, maybe with none": many under way over two communicators, of which every
-// rank waits first for another one's.
+// Every rank calls exchange(), possibly without messages: many are in progress on two
+// communicators, and ranks wait for them in different orders.
 void exchanges_under_way(Communicator& comm) {
   constexpr int kExchanges = 12;
   const auto other = comm.split(0, comm.rank());
@@ -98,7 +98,7 @@ void exchanges_under_way(Communicator& comm) {
   for (const Exchange& exchange : exchanges) exchange.check();
 }
 
-// Who waits for an exchange before a split gets it, though the others are in the split by then.
+// A rank that waits for an exchange before a split gets it, even if others are already in it.
 void exchanges_across_a_split(Communicator& comm) {
   const auto other = comm.split(0, comm.rank());
   std::vector<Exchange> exchanges;
@@ -114,7 +114,7 @@ void exchanges_across_a_split(Communicator& comm) {
   for (const Exchange& exchange : exchanges) exchange.check();
 }
 
-// "sends and receives each by ascending step".
+// Sends and receives, each in ascending order of steps.
 void exchanges_by_step(Communicator& comm) {
   if (comm.size() < 3) return;
   Buffer data(4);
@@ -135,9 +135,9 @@ void broadcast_from_every_root(Communicator& comm) {
     }
 }
 
-// No rank leaves a barrier before the last has come.
+// No rank leaves a barrier before the last one has reached it.
 void barrier_waits_for_all(Communicator& comm) {
-  using Clock = std::chrono::steady_clock;  // one for all processes of a host
+  using Clock = std::chrono::steady_clock;  // shared by all processes of a host
   for (int late = 0; late < comm.size(); ++late) {
     if (comm.rank() == late) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const auto came = Clock::now().time_since_epoch().count();
@@ -150,7 +150,7 @@ void barrier_waits_for_all(Communicator& comm) {
   }
 }
 
-// "no tags": collectives match by their order alone, never with messages between two ranks.
+// Without tags, collectives match only by their order, and never match messages between two ranks.
 void collectives_and_messages_apart(Communicator& comm) {
   const auto [to, from] = neighbours(comm);
   int early = -1;
@@ -166,7 +166,7 @@ void collectives_and_messages_apart(Communicator& comm) {
   c.wait();
   b.wait();
   a.wait();
-  EXPECT_FALSE(receive.test()) << "before it was sent";
+  EXPECT_FALSE(receive.test()) << "received before it was sent";
   comm.barrier();
   comm.isend(bytes_of(sent), to).wait();
   receive.wait();

@@ -1,4 +1,4 @@
-// Communicators and Works as objects: parts, lifetimes, memory, wrong use.
+// Communicators and Works as objects: splits, lifetimes, memory, wrong use.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -12,7 +12,7 @@
 namespace concertina::test {
 namespace {
 
-// "Ranks with equal `color` form one, ordered by (key, rank); color < 0 takes part and gets null."
+// Ranks with equal `color` form one, ordered by (key, rank); a rank with color < 0 receives null.
 void split_by_color_and_key(Communicator& comm) {
   const auto part = comm.split(comm.rank() % 2, -comm.rank());
   const int members = (comm.size() + 1 - comm.rank() % 2) / 2;
@@ -32,12 +32,12 @@ void split_by_color_and_key(Communicator& comm) {
   if (all_but_last) {
     EXPECT_EQ(all_but_last->size(), comm.size() - 1);
     all_but_last->barrier();
-    const auto again = all_but_last->split(all_but_last->rank(), 0);  // of a part
+    const auto again = all_but_last->split(all_but_last->rank(), 0);  // split of a split
     EXPECT_EQ(again->size(), 1);
   }
 }
 
-// The same pair of ranks may talk over two communicators: messages never cross.
+// The same pair of ranks may use two communicators: their messages never mix.
 void communicators_apart(Communicator& comm) {
   const auto other = comm.split(0, comm.rank());
   const auto [to, from] = neighbours(comm);
@@ -54,7 +54,7 @@ void communicators_apart(Communicator& comm) {
   EXPECT_EQ(got_b, 20 + from);
 }
 
-// "true once done (then and for ever after)"; a Work moves, and is pending in one place.
+// test() returns true once done, and from then on; a moved Work is pending in one place.
 void works_move(Communicator& comm) {
   int in = -1;
   const int out = 42;
@@ -73,7 +73,7 @@ void works_move(Communicator& comm) {
   EXPECT_EQ(in, 42);
 }
 
-// "after warm-up no call allocates": counted on this thread.
+// No call allocates after warm-up, as counted on this thread.
 void no_allocation_after_warm_up(Communicator& comm) {
   const auto [to, from] = neighbours(comm);
   Buffer out(100000), in(100000), in_parts(8000), shared(50000);
@@ -106,7 +106,7 @@ void no_allocation_after_warm_up(Communicator& comm) {
   EXPECT_EQ(allocations(), before);
 }
 
-// Wrong arguments are found before anything is sent.
+// Wrong arguments are reported before anything is sent.
 void wrong_arguments(Communicator& comm) {
   Buffer data(4);
   EXPECT_THROW(comm.isend(data, comm.size()), Error);

@@ -12,8 +12,8 @@
 namespace concertina::test {
 namespace {
 
-// "FIFO per pair of ranks", a rank with itself included, whatever the sizes and in whatever order
-// one waits. An empty message takes its place in the order.
+// Messages are FIFO per pair of ranks, including a rank and itself, whatever their sizes and the
+// order of waits. Empty messages keep their place in the order.
 void fifo_per_pair(Communicator& comm) {
   constexpr int kMessages = 24;
   const auto size_of = [](int n) {
@@ -37,7 +37,7 @@ void fifo_per_pair(Communicator& comm) {
           << "message " << n << " from rank " << peer << " to rank " << me;
 }
 
-// Long messages in both directions at once: nobody needs to be first.
+// Long messages in both directions at once: no rank has to be first.
 void opposite_directions(Communicator& comm) {
   constexpr std::size_t kBytes = 1 << 20;
   for (int distance = 1; distance < comm.size(); ++distance) {
@@ -52,7 +52,7 @@ void opposite_directions(Communicator& comm) {
   }
 }
 
-// Any number of Works may be under way.
+// Any number of Works may be pending.
 void many_outstanding(Communicator& comm) {
   constexpr int kMessages = 2000;
   const auto [to, from] = neighbours(comm);
@@ -65,7 +65,7 @@ void many_outstanding(Communicator& comm) {
   for (int n = 0; n < kMessages; ++n) ASSERT_EQ(in[n], from * kMessages + n);
 }
 
-// Random matched traffic, posted and awaited in random order, arrives.
+// Random matching traffic, posted and awaited in random order, arrives.
 void random_traffic(Communicator& comm) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     std::mt19937 random(seed);  // the same program on every rank
@@ -95,7 +95,7 @@ void random_traffic(Communicator& comm) {
   }
 }
 
-// A message that is not of the size that was asked for is an error that names both ranks.
+// A message of a different size than requested is an error that names both ranks.
 void sizes_must_match(Communicator& comm) {
   const auto [to, from] = neighbours(comm);
   for (const std::size_t wanted : {3U, 9U}) {
@@ -111,7 +111,7 @@ void sizes_must_match(Communicator& comm) {
     EXPECT_FALSE(receive.pending());
     try {
       send.wait();
-    } catch (const Error&) {  // MPI does not tell the sender; threads do
+    } catch (const Error&) {  // with threads, the sender is notified too; not with MPI
     }
   }
   comm.barrier();

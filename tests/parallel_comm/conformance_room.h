@@ -1,5 +1,5 @@
-// What the rooms of the conformance suite share. A new contract is a function and a word in the
-// list at the end of its room.
+// Shared by the rooms of the conformance suite. To add a check, write a function and add its name
+// to the list at the end of its room.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ std::vector<Contract> collective_contracts();
 
 using Buffer = std::vector<std::byte>;
 
-/// Bytes that tell which message they belong to.
+/// Returns bytes that identify their message.
 inline Buffer message(std::size_t bytes, int from, int to, int number) {
   Buffer data(bytes);
   auto x = static_cast<std::uint32_t>(from * 1009 + to * 9176 + number * 31337 + 1);
@@ -35,7 +35,7 @@ inline void wait_all(std::vector<Work>& works) {
 struct Neighbours {
   int to, from;
 };
-/// Those `distance` ranks away, after and before this rank.
+/// Returns the ranks `distance` after and before this rank.
 inline Neighbours neighbours(const Communicator& comm, int distance = 1) {
   return {(comm.rank() + distance) % comm.size(),
           (comm.rank() + comm.size() - distance) % comm.size()};
@@ -49,7 +49,7 @@ template <class T>
 ConstBytes bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
-/// A view of each element.
+/// Returns a view of each element.
 template <class T>
 std::vector<Bytes> views_of(std::vector<T>& values) {
   std::vector<Bytes> views;

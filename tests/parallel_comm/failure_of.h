@@ -8,7 +8,7 @@
 
 namespace concertina {
 
-/// What run_threads throws for this body, or "nothing".
+/// Returns the error that run_threads throws for this body, or "nothing".
 inline std::string failure_of(int ranks, const std::function<void(Communicator&)>& body) {
   try {
     run_threads(ranks, body);

@@ -1,4 +1,4 @@
-// Tests that hang or fail on one rank, for fault_test.sh: what does the harness make of them?
+// Tests that hang or fail on one rank; fault_test.sh checks how the harness handles them.
 #include <gtest/gtest.h>
 
 #include "tests/mpi_test.h"
@@ -12,7 +12,7 @@ TEST(Fault, HangsOnRankOne) {
 }
 
 TEST(Fault, FailsOnRankOne) {
-  EXPECT_NE(test::world().rank(), 1) << "as told";
+  EXPECT_NE(test::world().rank(), 1) << "fails on purpose";
 }
 
 TEST(Fault, Passes) {}

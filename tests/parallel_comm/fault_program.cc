@@ -1,4 +1,4 @@
-// Misbehaves on purpose, for fault_test.sh: ranks that abort, throw, die, or are launched wrongly.
+// Fails on purpose, for fault_test.sh: ranks that abort, throw, die, or are launched incorrectly.
 // usage: fault_program world|abort|exception|unwind|kill
 #include <csignal>
 #include <cstdio>
@@ -23,7 +23,7 @@ void misbehave(const std::string& how, MpiEnvironment& mpi) {
     throw std::runtime_error("the culprit throws");
   if (culprit && how == "kill") std::raise(SIGKILL);
   std::byte byte{};
-  world.irecv(Bytes(&byte, 1), world.size() - 1).wait();  // never comes
+  world.irecv(Bytes(&byte, 1), world.size() - 1).wait();  // never arrives
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #!/bin/sh
-# What dies, hangs or is launched wrongly ends at once, with the right exit code, and names the rank.
+# Programs that die, hang or are launched incorrectly end immediately with the right code and name the rank.
 # usage: fault_test.sh FAULT_PROGRAM FAULT_GTEST MPIRUN [MPIRUN_ARGS...]
 set -u
 program=$(realpath -- "$1"); gtest=$(realpath -- "$2"); shift 2
 . "$(dirname -- "$0")/../shell_checks.sh"
 
-# expect CODE PATTERN COMMAND...: it exits with CODE ("fail": any but 0; "any") and prints PATTERN.
+# expect CODE PATTERN COMMAND...: expects exit code CODE ("fail": not 0; "any") and PATTERN in the output.
 expect() {
   code=$1; pattern=$2; shift 2
   timeout -k 5 60 "$@" > out 2>&1
@@ -22,22 +22,22 @@ expect() {
 expect 0 '^3 ranks, 3 here' "$@" -n 3 "$program" world
 expect 0 '^1 ranks, 1 here' env -u OMPI_COMM_WORLD_SIZE "$program" world
 expect 75 '^3 ranks, 3 here' "$@" -n 3 "$program" abort
-[ "$(wc -l < out)" = 1 ] || fail 'MPI_Abort says more than we do'
+[ "$(wc -l < out)" = 1 ] || fail 'MPI_Abort prints additional lines'
 expect 1 'the culprit throws' "$@" -n 3 "$program" exception
 expect 1 'an uncaught exception left the MPI scope' "$@" -n 3 "$program" unwind
 expect 137 'signal 9' "$@" -n 3 "$program" kill
 
-# Where MPI can report failed ranks, the others learn who it was. (mpirun 5.0 may return 0 then.)
+# If MPI can report failed ranks, the others learn which one failed. (mpirun 5.0 may return 0 then.)
 if "$@" -n 1 "$program" world | grep -q 'ULFM 1'; then
   expect any 'irecv failed: .*dead: rank 2' "$@" --with-ft ulfm -n 3 "$program" kill
 fi
 
-# A singleton under a launcher that asked for more, and the reverse.
+# A single process although the launcher was asked for more, and the reverse.
 expect 2 'alone, but the launcher was asked for 4' env SLURM_STEP_NUM_TASKS=4 "$program" world
 expect 2 'MPI has 2 ranks, but the launcher was asked for 5' \
   "$@" -n 2 env OMPI_COMM_WORLD_SIZE=5 "$program" world
 
-# The harness: the watchdog names rank and test; any rank's failure is told and fails the run.
+# The harness: the watchdog names rank and test; a failure on any rank is reported and fails the run.
 export CONCERTINA_TEST_HANG_SECONDS=2
 expect fail 'rank 1: no progress for [0-9.]+ s: inside Fault.HangsOnRankOne' \
   "$@" -n 2 "$gtest" --gtest_filter=Fault.HangsOnRankOne

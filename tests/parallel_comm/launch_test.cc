@@ -11,7 +11,7 @@
 namespace concertina {
 namespace {
 
-/// The size that a launcher says by `values`, and by no other variable: in a child of its own.
+/// Returns the size that a launcher gives in `values`, with no other variables, in a child process.
 int expected(const std::map<std::string, std::string>& values) {
   return in_child([&] {
     for (const char* name :
@@ -29,7 +29,7 @@ TEST(Launch, ExpectedWorldSize) {
   EXPECT_EQ(expected({{"PMI_SIZE", "3"}}), 3);
   EXPECT_EQ(expected({{"OMPI_COMM_WORLD_SIZE", "8"}, {"SLURM_STEP_NUM_TASKS", "1"}}), 8);
   EXPECT_EQ(expected({{"SLURM_NTASKS", "8"}}),
-            0);  // set for programs without a launcher too
+            0);  // also set without a launcher
   for (const char* wrong : {"", "x", "4x", "0", "-2", "99999999999"})
     EXPECT_EQ(expected({{"OMPI_COMM_WORLD_SIZE", wrong}}), 0) << wrong;
 }

@@ -30,7 +30,7 @@ TEST_P(MpiConformance, Holds) {
   GetParam().check(*comm);
 }
 
-/// The same when nearly every message is split into several.
+/// The same with nearly every message split into several.
 TEST_P(MpiConformance, HoldsInChunks) {
   const auto comm = make_mpi_world({.chunk_bytes = 1009});
   GetParam().check(*comm);
@@ -61,7 +61,7 @@ double thread_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// Where kWaitingShare (parallel/simulate/shared_cores.h) comes from.
+/// Measures the basis of kWaitingShare (parallel/simulate/shared_cores.h).
 TEST(MpiCommunicator, ARankThatWaitsTakesAShareOfItsCore) {
   Communicator& world = test::world();
   if (world.size() != 2) GTEST_SKIP() << "needs 2 ranks";
@@ -90,7 +90,7 @@ TEST(MpiCommunicator, ARankThatWaitsTakesAShareOfItsCore) {
   }
 }
 
-/// `bytes` of address space in which one small piece of memory repeats.
+/// `bytes` of address space, all mapped to one small piece of memory.
 class Repeated {
  public:
   static constexpr std::size_t kPiece = std::size_t{16} << 20;

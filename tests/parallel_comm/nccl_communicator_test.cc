@@ -1,5 +1,5 @@
 // The NCCL communicator and the device's staging over tests/core/cuda_emulation/nccl, which is as
-// asynchronous as a GPU. What it cannot show: whether NCCL's kernels find room on a GPU.
+// asynchronous as a GPU. It cannot test whether NCCL's kernels find room on a GPU.
 #include "parallel/comm/nccl_communicator.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST_P(DeviceConformance, Holds) {
   if (transport == Transport::nccl && contract.name == std::string_view("sizes_must_match"))
     GTEST_SKIP() << "NCCL does not compare sizes";
   if (contract.name == std::string_view("exchanges_across_a_split"))
-    GTEST_SKIP() << "a device's exchanges are waited for before a split, as every run does";
+    GTEST_SKIP() << "every run waits for a device's exchanges before a split";
   run_threads(ranks, [&, &contract = contract, transport = transport](Communicator& control) {
     Gpu gpu(control.rank());
     contract.check(*make(transport, control, gpu.memory));
@@ -67,8 +67,8 @@ INSTANTIATE_TEST_SUITE_P(All, DeviceConformance,
 
 class DeviceOrder : public ::testing::TestWithParam<Transport> {};
 
-// "Kernels" here are copies in the kernels' stream, that nobody waits for: one fills the buffer
-// that is sent, one reads what was in the buffer that is received into.
+// "Kernels" here are copies in the kernels' stream that the host does not wait for: one fills the
+// buffer to send, one reads the previous contents of the receive buffer.
 TEST_P(DeviceOrder, MessagesKeepTheirPlaceAmongKernels) {
   constexpr std::size_t kBytes = 1000;
   run_threads(2, [&](Communicator& control) {
@@ -112,7 +112,7 @@ TEST(NcclCommunicator, AFailingRankWakesAllOthers) {
         throw std::runtime_error("rank two is broken");
       }
       try {
-        comm->irecv(Bytes(&byte, 1), 1 - control.rank()).wait();  // not even from the culprit
+        comm->irecv(Bytes(&byte, 1), 1 - control.rank()).wait();  // not even from this rank
       } catch (const Error& error) {
         ++woken;
         EXPECT_NE(error.message().find("rank 2 failed"), std::string::npos) << error.message();
@@ -124,14 +124,14 @@ TEST(NcclCommunicator, AFailingRankWakesAllOthers) {
   }
 }
 
-/// What NCCL reports by itself.
+/// An error reported by NCCL itself.
 TEST(NcclCommunicator, AnErrorOfNcclNamesTheRanks) {
   std::string where, what;
   failure_of(2, [&](Communicator& control) {
     std::byte byte{};
     Gpu gpu(control.rank());
     const auto comm = make(Transport::nccl, control, gpu.memory);
-    control.barrier();  // links break once all are made
+    control.barrier();  // links fail after all are created
     try {
       emulation::break_links(true);
       if (control.rank() == 0) comm->irecv(Bytes(&byte, 1), 1).wait();

@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(
              (std::get<2>(instance.param) == Delivery::eager ? "_eager" : "_rendezvous");
     });
 
-/// Memory that only copy() reaches, as far as a communicator can tell.
+/// Memory that, as far as a communicator knows, only copy() can access.
 class CopiedMemory : public Memory {
  public:
   void* allocate(std::size_t, std::string_view) override { return nullptr; }
@@ -56,7 +56,7 @@ class CopiedMemory : public Memory {
   int copies_ = 0;
 };
 
-/// The same, with copies that take their time.
+/// The same, with delayed copies.
 class LateMemory final : public CopiedMemory {
  public:
   std::unique_ptr<Staging> make_staging(std::size_t bytes) override {
@@ -109,7 +109,7 @@ TEST(StagedCommunicator, OneBlockToAllIsCopiedOnce) {
   });
 }
 
-// Rank 1 keeps back its message on the part until it has that on the whole.
+// Rank 1 sends on the split communicator only after it has received on the whole one.
 TEST(StagedCommunicator, WaitingForOneCommunicatorMovesAll) {
   run_threads(2, [](Communicator& comm) {
     LateMemory memory;
@@ -135,7 +135,7 @@ TEST(ThreadCommunicator, RendezvousNeedsTheReceiveAndEagerDoesNot) {
           int out = 5, in = 0;
           Work send = comm.isend(std::as_bytes(std::span(&out, 1)), 0);
           EXPECT_EQ(send.test(), delivery == Delivery::eager);
-          if (delivery == Delivery::eager) out = 6;  // done: the buffer is ours again
+          if (delivery == Delivery::eager) out = 6;  // done, so the buffer may be reused
           Work receive = comm.irecv(std::as_writable_bytes(std::span(&in, 1)), 0);
           EXPECT_TRUE(send.test());
           EXPECT_TRUE(receive.test());
@@ -155,7 +155,7 @@ TEST(ThreadCommunicator, AFailingRankWakesAllOthers) {
     try {
       std::byte byte{};
       if (comm.rank() == 0) comm.barrier();
-      if (comm.rank() == 1) comm.irecv(Bytes(&byte, 1), 3).wait();  // not even from the culprit
+      if (comm.rank() == 1) comm.irecv(Bytes(&byte, 1), 3).wait();  // not even from this rank
       if (comm.rank() == 3) comm.isend(ConstBytes(&byte, 1), 2).wait();
     } catch (const Error& error) {
       expect_has(error.message(), "rank 2 failed: rank two is broken");
@@ -200,8 +200,7 @@ TEST(ThreadCommunicator, ErrorsNameTheRanksOfTheJob) {
   expect_has(text, "rank 2");
 }
 
-// An exception unwinds past a receive that is posted: nobody may write to its
-// buffer any more.
+// An exception unwinds past a posted receive: its buffer must not be written any more.
 TEST(ThreadCommunicator, AnUnwoundReceiveIsWithdrawn) {
   run_threads(1, [](Communicator& comm) {
     const int out = 1;

@@ -23,7 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Whether `holds` within 20 s.
+/// Returns whether `holds` becomes true within 20 s.
 bool comes(const std::function<bool()>& holds) {
   for (const auto end = std::chrono::steady_clock::now() + 20s;
        std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(5ms))
@@ -103,12 +103,12 @@ TEST(Watchdog, BeatingDoesNotAllocate) {
   EXPECT_EQ(test::allocations(), before);
 }
 
-/// Ranks of one host as threads, each with a watchdog that knows the pace of steps of 10 ms.
+/// Ranks of one host as threads, each with a watchdog that knows that steps take 10 ms.
 class Host {
  public:
   explicit Host(int ranks) : logs_(static_cast<std::size_t>(ranks)) {}
 
-  /// Runs `body` on every rank, until it has ended everywhere; `limit` as of WatchdogOptions.
+  /// Runs `body` on every rank until all have ended; `limit` as in WatchdogOptions.
   void run(Watchdog::Seconds limit, const std::function<void(Communicator&, Watchdog&)>& body) {
     run_threads(static_cast<int>(logs_.size()), [&](Communicator& world) {
       const int rank = world.rank();
@@ -127,9 +127,9 @@ class Host {
       body(world, watchdog);
     });
   }
-  /// Waits until a rank is reported; an empty stall, of rank 0, if none is within 20 s.
+  /// Waits until a rank is reported; returns an empty stall of rank 0 if none is within 20 s.
   Stall wait_for_stall() {
-    EXPECT_TRUE(comes([&] { return stalls() > 0; })) << "nobody is reported";
+    EXPECT_TRUE(comes([&] { return stalls() > 0; })) << "no rank is reported";
     const std::lock_guard lock(mutex_);
     return stalls_.empty() ? Stall{} : stalls_[0];
   }
@@ -149,7 +149,7 @@ class Host {
   std::vector<std::string> ends_;
 };
 
-/// Rank 1 does `hang` until it is over; rank 0 waits for a message of it, and rank 2 for rank 0.
+/// Rank 1 runs `hang` until it is over; rank 0 waits for a message from it, and rank 2 for rank 0.
 Stall stall_of_rank_1(Host& host, const std::function<void()>& hang) {
   Stall stall;
   host.run(3600s, [&](Communicator& world, Watchdog& watchdog) {
@@ -183,10 +183,10 @@ TEST(Pace, ABusyLoopIsNamedByTheRankItselfWithItsStackAndWhoWaits) {
     while (!host.over_) {
     }
   });
-  EXPECT_EQ(host.stalls(), 1U) << "the ranks that wait have nothing to say";
+  EXPECT_EQ(host.stalls(), 1U) << "waiting ranks must not be reported";
   EXPECT_EQ(stall.rank, 1);
   EXPECT_TRUE(stall.silence == Silence::computes || stall.silence == Silence::starved)
-      << name_of(stall.silence) << ": the second beside many other programs";
+      << name_of(stall.silence) << "; starved is possible next to many other programs";
   EXPECT_FALSE(stall.ends);
   EXPECT_GE(stall.seconds, 1.7);
   EXPECT_LE(stall.seconds, 2.5);

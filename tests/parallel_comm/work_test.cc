@@ -33,7 +33,7 @@ struct FakeState final : Work::State {
   int recycled = 0;
 };
 
-/// Everything logged while it lives.
+/// Captures everything that is logged during its lifetime.
 class LogCapture {
  public:
   LogCapture() : before_(spdlog::default_logger()) {

@@ -1,4 +1,4 @@
-// The checker: every way to spoil a valid plan is found, with the right rule and a counter-example.
+// The checker finds every way to break a valid plan, with the right rule and a counterexample.
 #include "parallel/plan/check.h"
 
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ std::vector<std::pair<Layout, Plan>> valid_plans() {
   return plans;
 }
 
-/// `change(row, position)` for every position of every row of every plan; it says which rules may
-/// notice, and none if it leaves the plan as it is.
+/// Calls `change(row, position)` for every position of every row of every plan; it returns the
+/// rules that may report the change, or none if the plan is unchanged.
 template <class Change>
 void each_mutation(Change change) {
   for (const auto& [layout, plan] : valid_plans()) {
@@ -61,7 +61,7 @@ TEST(CheckMutations, DroppedActionsAreAskedForWhereTheyBelong) {
         std::vector<Action>& row = mutant.rows.at(at);
         row.insert(row.begin() + before, violation.gap->action);
         const auto left = check(mutant, layout);
-        // The order of messages hangs on other ranks too: one row does not say it.
+        // The order of messages also depends on other ranks, so fixing one row may not be enough.
         EXPECT_TRUE(!left || left->rule == Rule::stream_order || left->rule == Rule::channel_order)
             << violation.text << "\nand then " << left->text;
       }

@@ -1,4 +1,4 @@
-// Computing beside messages: against time cut into small pieces.
+// Computing during messages, compared with a simulation in small time steps.
 #include "parallel/simulate/compute_clock.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ TEST(ComputeClock, IsAtFullSpeedWhereNothingPasses) {
   ComputeClock clock(2);
   clock.take(0, 1, 5, 0.5);
   EXPECT_DOUBLE_EQ(clock.end(1, 1, 3), 4);  // another rank
-  EXPECT_DOUBLE_EQ(clock.end(0, 0, 1), 1);  // over when it starts
+  EXPECT_DOUBLE_EQ(clock.end(0, 0, 1), 1);  // has ended when it starts
   EXPECT_DOUBLE_EQ(clock.end(0, 5, 3), 8);
 }
 
@@ -55,7 +55,7 @@ TEST(ComputeClock, LosesWhatMessagesTakeAtTheirTime) {
   }
 }
 
-/// Whatever the numbers are, it comes to an end; a test that hangs here has failed.
+/// It ends for any numbers; if it does not, this test hangs.
 TEST(ComputeClock, EndsWhateverTheNumbersAre) {
   constexpr double kInf = std::numeric_limits<double>::infinity(),
                    kNan = std::numeric_limits<double>::quiet_NaN();

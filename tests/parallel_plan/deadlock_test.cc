@@ -1,5 +1,5 @@
-// The checker's verdict against a machine that runs the plan (rendezvous.h): on small plans in
-// every possible order, and with the shortest cycle counted a second time.
+// Compares the checker's verdict with a machine that runs the plan (rendezvous.h): on small plans
+// in every possible order, and with an independent computation of the shortest cycle.
 #include "parallel/plan/deadlock.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ std::string kind_of(const std::optional<Violation>& violation) {
   return violation->text.starts_with("without buffering") ? "hangs" : "hangs on a stream";
 }
 
-/// Compares verdicts; returns the one that both have.
+/// Compares both verdicts, and returns the common one.
 std::string agree(const Plan& plan, const Layout& layout, int leaf_microbatches) {
   Limits limits;
   limits.leaf_microbatches = leaf_microbatches;
@@ -78,7 +78,7 @@ TEST(Deadlock, VerdictIsThatOfTheMachineOnRandomPlans) {
     EXPECT_GT(verdicts[verdict], 100) << verdict;
 }
 
-/// Moves some transfers to other places of their rows.
+/// Moves some transfers to other places in their rows.
 Plan with_moved_transfers(Plan plan, std::mt19937& random) {
   for (auto moves = 1 + random() % 5; moves > 0; --moves) {
     std::vector<Action>& row = plan.rows[random() % plan.rows.size()];

@@ -1,5 +1,5 @@
-// What holds for every freeze policy of the registry, whatever its options are and whatever a run
-// shows it: NaN, infinite, huge and zero norms, one layer, rising losses and learning rates.
+// Properties of every freeze policy in the registry, for any options and any measurements: NaN,
+// infinite, huge and zero norms, one layer, rising losses and learning rates.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -21,7 +21,7 @@ double any_figure() {
        {1, rc::gen::elementOf(std::vector<double>(std::begin(odd), std::end(odd)))}});
 }
 
-/// A value of its type and range; tables are rows in order.
+/// Returns a value of the option's type and range; tables have sorted rows.
 OptionValue any_value(const Option& declared) {
   if (std::holds_alternative<std::int64_t>(declared.usual))
     return *rc::gen::inRange(static_cast<std::int64_t>(declared.low),
@@ -36,7 +36,7 @@ OptionValue any_value(const Option& declared) {
   return rows;
 }
 
-/// Nothing where the options contradict each other.
+/// Returns nothing if the options contradict each other.
 std::optional<FreezeRules> any_rules(const Entry<FreezePolicy>& policy) {
   OptionValues options = default_freeze_options();
   for (const Option& one : policy.value.options) options[std::string(one.name)] = any_value(one);

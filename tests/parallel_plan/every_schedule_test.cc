@@ -1,4 +1,4 @@
-// Properties of every schedule in the registry; a new one is tested without new code here.
+// Properties of every schedule in the registry; new ones are tested without new code here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,12 +26,12 @@ struct Case {
   Layout layout;
 };
 
-/// The schedule's own number of chunks and, where it may have another, the next one.
+/// Returns the schedule's usual number of chunks and, if others are allowed, the next one.
 std::set<int> chunk_counts(const Chunks& chunks) {
   return {chunks.usual, std::min(chunks.most, chunks.usual + chunks.step)};
 }
 
-/// Every schedule x p x m, also where the published rule had to be extended.
+/// Visits every schedule x p x m, including those to which the published rule had to be extended.
 template <class Visit>
 void each_case(Visit visit) {
   for (const Entry<Schedule>& schedule : schedules())
@@ -63,7 +63,7 @@ TEST(EverySchedule, IsAcceptedOnItsReplicas) {
   }
 }
 
-/// A layout of another kind is run, or refused with what the schedule needs.
+/// A layout of another kind is run, or rejected with a message that says what the schedule needs.
 TEST(EverySchedule, RunsOnEveryKindOfLayoutOrSaysItsRule) {
   for (const Entry<Schedule>& schedule : schedules()) {
     for (const auto& [kind, layout] : odd_layouts()) {
@@ -84,7 +84,7 @@ TEST(EverySchedule, ReadsBackFromItsText) {
   each_case([](const Case& one) {
     const Plan plan = make_plan(one.layout, one.schedule.name);
     EXPECT_EQ(parse_plan(to_text(plan), "text"), plan);
-    if (one.layout.pipelines.size() > 1) return;  // a text does not say where a pipeline ends
+    if (one.layout.pipelines.size() > 1) return;  // text does not show where a pipeline ends
     EXPECT_EQ(infer_layout(plan, "text"), one.layout);
   });
 }
@@ -109,8 +109,8 @@ TEST(EverySchedule, HasItsClosedFormBubble) {
   });
 }
 
-/// As `train` and `schedule` cut the microbatches: opposite pipelines have whole leaves, which are
-/// odd in number where m is 18, 22, 30 ...
+/// Divides microbatches as `train` and `schedule` do: opposite pipelines have whole leaves, whose
+/// number is odd for m = 18, 22, 30 ...
 TEST(EverySchedule, HasItsClosedFormsWithTheUsualLeaves) {
   int unequal = 0;
   for (const Entry<Schedule>& schedule : schedules())
@@ -150,13 +150,13 @@ TEST(EverySchedule, HasItsClosedFormPeakOfActivations) {
     for (std::size_t rank = 0; rank < memory.size(); ++rank) {
       int slots = 0;
       for (const StageSlots& stage : memory[rank].stages) slots += stage.saved;
-      EXPECT_GE(slots, peaks[rank]);  // a stage's own peak may come at another time
+      EXPECT_GE(slots, peaks[rank]);  // a stage's peak may be at another time
     }
   });
 }
 
-/// Whatever the costs: no rank works longer than its actions take, none of them runs before its
-/// input, and the makespan lies between the busiest rank and all work one after the other.
+/// For any costs, no rank works longer than its actions take, no action runs before its input, and
+/// the makespan is between the busiest rank's time and the sum of all work.
 TEST(EverySchedule, SimulatesWithAnyCosts) {
   std::mt19937 random(5);
   std::uniform_real_distribution<double> seconds(0.1, 3);

@@ -1,5 +1,5 @@
-// Every exchange scheme, over groups of many shapes: what exchange_rows() proves, that shares end
-// as the whole sum, that weights come to everybody; and rows that are refused.
+// Every exchange scheme on groups of many shapes: what exchange_rows() proves, shares that add up
+// to the whole sum, weights that reach all ranks, and rows that are rejected.
 #include "parallel/plan/exchange_scheme.h"
 
 #include <fmt/ranges.h>
@@ -17,7 +17,7 @@
 namespace concertina {
 namespace {
 
-/// Alone, on one host, on one host each, in equal and unequal hosts, side by side and mixed.
+/// Returns one rank, one host, one rank per host, equal and unequal hosts, consecutive and mixed.
 std::vector<ExchangeShape> shapes() {
   std::vector<ExchangeShape> shapes{{{0}},
                                     {{0, 0}},
@@ -56,7 +56,7 @@ TEST(EveryExchangeScheme, IsProven) {
   });
 }
 
-/// By the messages alone, with a set of leaves for each chunk on each holder: what is sent is gone.
+/// Uses only the messages: a set of leaves for each chunk on each holder, which a send removes.
 TEST(EveryExchangeScheme, BringsEachLeafToEachOwnerOnce) {
   each_case([](const Entry<ExchangeScheme>& scheme, const ExchangeShape& shape) {
     const int holders = shape.holders();
@@ -131,7 +131,7 @@ TEST(ExchangeScheme, IsPrinted) {
             "0>2 2>2 1<2 3<2; 1>1 3<1\n");
 }
 
-/// Between hosts a holder of a hierarchical exchange sends one sum where their leaves make a node.
+/// Between hosts, a hierarchical exchange sends one sum if a host's leaves form a node.
 TEST(ExchangeScheme, SendsOneSumPerHostWhereTheTreeAllows) {
   const ExchangeChoice choice{"hierarchical", {0, 0, 0, 0, 1, 1, 1, 1}};
   const ExchangeShape shape = choice.shape({0, 1, 2, 3, 4, 5, 6, 7});
@@ -143,7 +143,7 @@ TEST(ExchangeScheme, SendsOneSumPerHostWhereTheTreeAllows) {
   EXPECT_EQ(flow.share(1, 5, 1), (Share{{0, {0, 4}}}));
 }
 
-/// Holders' rows with one fault each, and a part of what is said of it.
+/// Holders' rows with one fault each, and a part of the error message.
 TEST(ExchangeScheme, RowsThatBreakARuleAreRefused) {
   using Break = void (*)(ExchangeRow & row, int me);
   static Break break_row = nullptr;
@@ -179,7 +179,7 @@ TEST(ExchangeScheme, RowsThatBreakARuleAreRefused) {
        },
        "holder 0 sends its own chunk"},
       {[](ExchangeRow& row, int) { row = ExchangeRow(1); }, "holder 0 never sends chunk 1"},
-      {[](ExchangeRow& row, int me) {  // all of chunk 2 by way of holder 0, in one phase
+      {[](ExchangeRow& row, int me) {  // all of chunk 2 through holder 0, in one phase
          row = ExchangeRow(1);
          if (me == 0) row[0] = {{{1, 1, 1}, {2, 2, 2}}, {{1, 2, 0}, {2, 1, 2}, {2, 1, 0}}};
          if (me == 1) row[0] = {{{2, 0, 2}, {2, 0, 0}}, {{1, 0, 1}, {2, 2, 1}}};

@@ -1,4 +1,4 @@
-// The ceilings of freezing: the published sequences, and the simulator where there is a pipeline.
+// Compares the ceilings of freezing with published sequences and, for pipelines, the simulator.
 #include "tests/parallel_plan/freeze_ladder.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ std::vector<double> course(double alpha, const char* rounding, int epochs, int l
       make_freeze_rules("pipetransformer", options, layers, most == 0 ? layers : most), epochs, 10);
 }
 
-/// Published figures have two decimals, and some were rounded twice.
+/// Published values have two decimals, and some were rounded twice.
 constexpr double kShownDecimals = 0.0062;
 constexpr double kThird = 1.0 / 3;
 
@@ -62,7 +62,7 @@ TEST(FreezeLadder, OfTwoStagesIsThePublishedOne) {
   const FreezeLadder four = freeze_ladder(course(kThird, "ceil", 10), {12, 2, 4});
   EXPECT_NEAR(four.freeze.over_gpipe, 1.77, kShownDecimals);
   EXPECT_NEAR(four.replicas.over_gpipe, 2.45, kShownDecimals);
-  // Equal stages keep the bubble of the unfrozen pipeline: what they gain is the work left out.
+  // Equal stages keep the bubble of the unfrozen pipeline, so they gain only the omitted work.
   EXPECT_NEAR(four.repack.over_gpipe, 1.96, kShownDecimals);
   EXPECT_NEAR(four.repack.over_best, 1.57, kShownDecimals);
 }

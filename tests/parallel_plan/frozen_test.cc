@@ -20,7 +20,7 @@ struct Case {
   Plan plan, unfrozen;
 };
 
-/// Every frontier of a layout.
+/// Adds cases for every frontier of a layout.
 void add_cases(const Layout& whole, std::string_view schedule, std::vector<Case>& cases) {
   const Plan unfrozen = make_plan(whole, schedule);
   Layout layout = whole;
@@ -31,7 +31,7 @@ void add_cases(const Layout& whole, std::string_view schedule, std::vector<Case>
   }
 }
 
-/// Every schedule on layouts that it is for, of one unit a stage and of two.
+/// Returns every schedule on matching layouts, with one and two units per stage.
 std::vector<Case> make_cases() {
   std::vector<Case> cases;
   for (const Entry<Schedule>& schedule : schedules()) {
@@ -89,7 +89,7 @@ TEST(Frozen, PlansRunForwardAloneBelowTheFrontier) {
   });
 }
 
-/// A frontier that no stage lies below changes no action but the gradients that it sends.
+/// A frontier with no stage entirely below it changes only which gradients are sent.
 TEST(Frozen, AStageWithTheFrontierInsideTrainsItsUnitsAbove) {
   Layout layout = make_layout({{0, 3}, {3, 6}}, {2, 1}, 4, 4);
   const Plan unfrozen = make_plan(layout, "1f1b");
@@ -115,7 +115,7 @@ TEST(Frozen, NothingIsSavedBelowTheFrontier) {
   });
 }
 
-/// The step gets no longer, and no rank keeps more.
+/// The step is not longer, and no rank stores more.
 TEST(Frozen, PlansTakeNoMoreThanUnfrozenOnes) {
   each_case([](const Case& one) {
     const Timeline frozen = simulate(one.plan, one.layout, unit_costs(one.layout));

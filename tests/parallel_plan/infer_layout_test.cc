@@ -1,4 +1,4 @@
-// What a file's rows say of its layout, and the action that a refusal points at where they
+// What the rows of a file say about its layout, and which action an error points to if they
 // disagree.
 #include "parallel/plan/infer_layout.h"
 
@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-/// Refused with `rule`, at the action in brackets of `grid`, with `why` in the text.
+/// Expects an error with `rule`, at the action in brackets of `grid`, with `why` in the text.
 void expect_refused(const std::string& text, Rule rule, const std::string& why,
                     const std::string& grid) {
   SCOPED_TRACE(text);
@@ -52,7 +52,7 @@ TEST(InferLayout, NamesAnActionTooMany) {
                    "rank 0 action 4 0F" + m + " is superfluous", "[0F" + m + "]");
   expect_refused("0F0,0F1,0B0,0B1,2F0\n" + other, Rule::range, "rank 0 action 4 2F0 is superfluous",
                  "[2F0]");
-  // Also in the first of two opposite pipelines, where the next one's microbatches start.
+  // Also in the first of two opposite pipelines, where the microbatches of the next one begin.
   expect_refused(
       "0F0,0F1,0F2,0B0,0B1,0B2,0F3,3F3,3F4,3F5,3B3,3B4,3B5\n"
       "2F3,2F4,2F5,2B3,2B4,2B5,1F0,1F1,1F2,1B0,1B1,1B2\n",
@@ -75,7 +75,7 @@ TEST(InferLayout, NamesTheActionBehindAGap) {
   expect_refused("0B0\n", Rule::cover, "no forward", "");
 }
 
-/// A row that stops early is no action too many: what is missing is for check() to say.
+/// A row that ends early has no superfluous action: check() reports what is missing.
 TEST(InferLayout, LeavesWhatIsMissingToTheChecker) {
   const Layout layout =
       infer_layout(parse_plan("0F0,0F1,0F2,0B0,0B1,0B2\n1F0\n", "x.csv"), "x.csv");

@@ -1,4 +1,4 @@
-// Plans that are known to hang or to compute the wrong thing, each next to a twin that is right.
+// Plans known to hang or to compute wrong results, each followed by correct twins.
 #include <gtest/gtest.h>
 
 #include "parallel/generate/passes.h"
@@ -109,12 +109,12 @@ std::vector<Known> wrong_work() {
        "STEP is missing on rank 0, expected at the end"},
       {"work behind the step", one, "0F0,0F1,0B0,0REDUCE_GRAD,STEP,0B1\n", "reduction",
        "follows STEP"},
-      // What a check of sets lets through: the same ones, some of them twice.
+      // Undetected by a check of sets: the same actions, some of them repeated.
       {"a forward twice", one, "0F0,0F1,0F1,0B0,0B1\n", "cover", "repeats action 1"},
       {"a backward twice, another one never", one, "0F0,0F1,0B0,0B0\n", "cover", "0B0 repeats"},
       {"a send twice", two, "0F0,0SEND_F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,STEP\n" + second,
        "cover", "repeats"},
-      // What a check of their number lets through.
+      // Undetected by a check of their number.
       {"as many microbatches, one out of range", one, "0F0,0F2,0B0,0B2\n", "range", "0F2"},
       {"microbatches from one on", one, "0F1,0F2,0B1,0B2\n", "range", "0F2"},
       {"a stage that does not exist", one, "0F0,0F1,0B0,1B1\n", "range", "1B1"},
@@ -177,7 +177,7 @@ Plan with_reduction(Plan plan, const Layout& layout) {
   return plan;
 }
 
-/// The table's deadlocks are no mere claims: the machine hangs in them, and runs their twins.
+/// Confirms the table's deadlocks: the machine hangs in them, and runs their twins.
 TEST(KnownPlans, HangInTheMachineToo) {
   using rendezvous::Machine, rendezvous::Outcome, rendezvous::Wire;
   std::mt19937 random(4);
@@ -194,8 +194,8 @@ TEST(KnownPlans, HangInTheMachineToo) {
   }
 }
 
-/// Each SEND right behind its producer, each RECV right before its consumer: what a lowering does
-/// that looks at one rank at a time.
+/// Puts each SEND right after its producer and each RECV right before its consumer, as a lowering
+/// does that considers one rank at a time.
 Plan with_late_receives(const std::string& compute, const Layout& layout) {
   const std::vector<StageInfo> stages = stage_infos(layout);
   Plan plan;
@@ -214,8 +214,8 @@ Plan with_late_receives(const std::string& compute, const Layout& layout) {
   return plan;
 }
 
-// pytorch#126419: 1F1B with one message at a time hung on some machines and not on others; the cure
-// was to receive the next input together with the send of a gradient.
+// pytorch#126419: 1F1B with one message at a time hung on some machines and not on others; the fix
+// was to receive the next input together with sending a gradient.
 TEST(KnownPlans, OneMessageATimeHangs1f1bOnAStream) {
   const Layout layout = straight(4, 8);
   const Plan compute = make_plan(layout, "1f1b", {.transfers = false, .reduction = false});
@@ -227,9 +227,9 @@ TEST(KnownPlans, OneMessageATimeHangs1f1bOnAStream) {
   EXPECT_FALSE(check(make_plan(layout, "1f1b"), layout));
 }
 
-// pytorch#172668: interleaved 1F1B of 2 ranks and 4 stages, each RECV moved to right before its
-// use. It ran on one host and hung on two: rank 0 at 0SEND_F1 before 2RECV_F0, rank 1 at 1SEND_F0
-// before 1RECV_F1.
+// pytorch#172668: interleaved 1F1B with 2 ranks and 4 stages, each RECV moved right before its use.
+// It ran on one host and hung on two: rank 0 at 0SEND_F1 before 2RECV_F0, rank 1 at 1SEND_F0 before
+// 1RECV_F1.
 TEST(KnownPlans, LateReceivesHangInterleavedOnAStream) {
   const Layout layout = over({0, 1, 0, 1}, 4);
   const std::string compute =
@@ -245,7 +245,7 @@ TEST(KnownPlans, LateReceivesHangInterleavedOnAStream) {
             "the message of rank 1 action 2 1SEND_F0 is queued on rank 0 after that of rank 0 "
             "action 3 0SEND_F1");
 
-  // The first cure tried there, on rank 1 each RECV before the SEND ahead of it, hangs later.
+  // The first fix tried there, moving each RECV on rank 1 before the preceding SEND, hangs later.
   std::vector<Action>& row = plan.rows[1];
   for (std::size_t i = 0; i + 1 < row.size(); ++i)
     if (is_send(row[i].kind) && is_transfer(row[i + 1].kind) && !is_send(row[i + 1].kind))

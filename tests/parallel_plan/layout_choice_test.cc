@@ -1,5 +1,5 @@
-// What the policy `predicted` chooses, against every layout that a small world has, and what it
-// foresees, against what it does without foresight: all by its own predictions.
+// Compares the choice of the policy `predicted` with all layouts of a small world, and its
+// foresight with deciding without foresight: all by its own predictions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace {
 
 using Cuts = std::vector<UnitRange>;
 
-/// Looks at all that there is, whatever that takes.
+/// Considers everything, however long that takes.
 constexpr LayoutOptions kThorough{.least_gain = 0, .most_share = 1e9};
 
-/// All ways to cut `units` units into `parts` stages.
+/// Returns all ways to cut `units` units into `parts` stages.
 std::vector<Cuts> all_cuts(int units, int parts, int first = 0) {
   if (parts == 1) return {{{first, units}}};
   std::vector<Cuts> all;
@@ -30,7 +30,7 @@ std::vector<Cuts> all_cuts(int units, int parts, int first = 0) {
   return all;
 }
 
-/// A job, a machine and a layout of which nothing is round.
+/// A job, a machine and a layout with irregular values.
 struct Case {
   Job job;
   Request asked;
@@ -38,7 +38,7 @@ struct Case {
   ForecastInput input;
 };
 
-/// `uneven`: each rank has a factor of its own.
+/// `uneven`: each rank has its own factor.
 Case random_case(std::mt19937& random, bool uneven = false) {
   const auto real = [&](double from, double to) {
     return std::exp(std::uniform_real_distribution(std::log(from), std::log(to))(random));
@@ -72,7 +72,7 @@ Case random_case(std::mt19937& random, bool uneven = false) {
   return one;
 }
 
-/// The fastest of all layouts.
+/// Finds the fastest of all layouts.
 class Exhaustive {
  public:
   Exhaustive(const Case& one, const LayoutForecast& forecast) : case_(one), forecast_(forecast) {}
@@ -87,7 +87,7 @@ class Exhaustive {
         continue;
       }
       for (int pp = 1; pp <= world() && pp * folding.chunks <= units(); ++pp) {
-        if (pp == 1 && schedule.name != "1f1b") continue;  // all the same
+        if (pp == 1 && schedule.name != "1f1b") continue;  // all schedules are equal
         for (const Cuts& cuts : all_cuts(units(), pp * folding.chunks)) {
           for (int dp = 1; dp * pp <= world(); ++dp)
             if (dp * folding.pipelines() <= leaves())
@@ -126,7 +126,7 @@ class Exhaustive {
             }
   }
 
-  /// With the ranks in every order, where they differ.
+  /// Tries the ranks in every order, if they differ.
   void take(const Entry<Schedule>& schedule, const Layout& layout, int ranks) {
     std::vector<int> order(at(world()));
     std::iota(order.begin(), order.end(), 0);
@@ -152,7 +152,7 @@ class Exhaustive {
       if (seconds >= best_) return;
       best_ = seconds;
       what_ = fmt::format("{} {}", describe(request, made), to_toml(made.layout));
-    } catch (const Error& error) {  // the schedule has no form for it
+    } catch (const Error& error) {  // the schedule does not support it
       EXPECT_EQ(error.code(), Exit::bad_input) << error.message();
     }
   }
@@ -168,7 +168,7 @@ const LayoutPolicy& predicted() {
   return lookup(layout_policies(), "predicted", "layout policy", "elastic.policy");
 }
 
-/// What was chosen in some cases.
+/// Counts of choices over some cases.
 struct Chosen {
   int idle = 0, unlike = 0;  // with spare ranks; with replicas that differ in depth or share
 };
@@ -204,7 +204,7 @@ Chosen expect_the_best(int cases, bool uneven) {
     chosen.unlike += describe(asked, next).find('+') != std::string::npos ? 1 : 0;
     EXPECT_LE(gap, 1.01) << "case " << number << ": "
                          << describe(decision.next ? decision.next->request : asked, next)
-                         << to_toml(next.layout) << ", and not " << all.what();
+                         << to_toml(next.layout) << " instead of " << all.what();
   }
   std::printf(
       "%d cases, %d layouts: at most %.3f times the best; %d leave ranks idle, %d have replicas "
@@ -225,7 +225,7 @@ TEST(LayoutChoice, IsTheBestOfAllLayoutsWhereRanksDiffer) {
   EXPECT_GT(chosen.unlike, 10);
 }
 
-/// `predicted`, which looks no further than the present costs.
+/// Calls `predicted` with only the present costs.
 LayoutDecision decide_greedily(const LayoutView& view) {
   LayoutView blind = view;
   blind.ahead.clear();
@@ -282,7 +282,7 @@ TEST(LayoutCourse, IsNeverSlowerThanWithoutForesight) {
   EXPECT_GT(early, 0);
 }
 
-/// Ten steps before everything changes again, when the rebuilding is paid anyway.
+/// Ten steps before everything changes again, when rebuilding is necessary in any case.
 TEST(LayoutCourse, WaitsForTheFreezeThatMakesAChangeFree) {
   std::mt19937 random(1);
   Case one = random_case(random);

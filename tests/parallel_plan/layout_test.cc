@@ -1,4 +1,4 @@
-// Layouts: what is valid, which grids fit, and the form that the configuration reads.
+// Layouts: which are valid, which grids fit, and the form used in configs.
 #include "parallel/plan/layout.h"
 
 #include <gtest/gtest.h>
@@ -147,7 +147,7 @@ TEST(Fit, ListsWhatDoesFit) {
   expect_has(refusal([&] { fit(limits, {}, -3); }), both);
   expect_has(refusal([&] { fit(limits, 6, {}); }), "6 stages, but the model has 4 units");
   expect_has(refusal([&] { fit(limits, {}, 6); }), "6 replicas, but the gradient sum has 4 leaves");
-  // 512 microbatches in 16 leaves: the key that bounds it, and what would do
+  // 512 microbatches in 16 leaves: names the key that limits it, and a valid value.
   const std::string wide = refusal([&] { fit({128, 64, 512, 16}, 4, {}); });
   expect_has(wide, "pp = 4 on 128 ranks is 32 replicas, but the gradient sum has 16 leaves");
   expect_has(wide, "numerics.leaves = 32, which");

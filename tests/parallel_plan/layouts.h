@@ -1,4 +1,4 @@
-// Layouts that the tests of plans share.
+// Layouts shared by the tests of plans.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace concertina {
 
-/// One pipeline of p stages on p ranks, one unit each.
+/// One pipeline of p stages on p ranks, with one unit each.
 inline Layout straight(int p, int m) {
   Pipeline pipeline;
   for (int s = 0; s < p; ++s) pipeline.stages.push_back({s, s, s + 1});
@@ -17,14 +17,14 @@ inline Layout straight(int p, int m) {
   return {{pipeline}};
 }
 
-/// One pipeline over `ranks`, one unit a stage.
+/// One pipeline over `ranks`, with one unit per stage.
 inline Layout over(const std::vector<int>& ranks, int m) {
   Layout layout = straight(static_cast<int>(ranks.size()), m);
   for (std::size_t s = 0; s < ranks.size(); ++s) layout.pipelines[0].stages[s].rank = ranks[s];
   return layout;
 }
 
-/// dp replicas of p ranks, folded as `schedule` wants it, one unit a stage, one microbatch a leaf.
+/// dp replicas of p ranks, folded for `schedule`, with a unit per stage and a microbatch per leaf.
 inline Layout folded(const Entry<Schedule>& schedule, int p, int m, int chunks = 0, int dp = 1) {
   const Folding folding = folding_of(schedule, chunks);
   std::vector<UnitRange> units;
@@ -32,12 +32,12 @@ inline Layout folded(const Entry<Schedule>& schedule, int p, int m, int chunks =
   return make_layout(units, {p, dp}, m, m, folding);
 }
 
-/// 3 = 2 + 1: pipelines of different depth.
+/// 3 = 2 + 1: pipelines with different depths.
 inline Layout two_and_one() {
   return {{Pipeline{{{0, 0, 2}, {1, 2, 4}}, 0, 4}, Pipeline{{{2, 0, 4}}, 4, 6}}};
 }
 
-/// Two pipelines of opposite direction on the same ranks.
+/// Two pipelines in opposite directions on the same ranks.
 inline Layout opposite(int p, int m) {
   Layout layout = straight(p, m);
   Pipeline back = layout.pipelines[0];
@@ -48,7 +48,7 @@ inline Layout opposite(int p, int m) {
   return layout;
 }
 
-/// What is not one stage a rank of one pipeline.
+/// Layouts other than one pipeline with one stage per rank.
 inline std::vector<std::pair<std::string, Layout>> odd_layouts() {
   return {{"2+1", two_and_one()},
           {"opposite", opposite(4, 5)},

@@ -1,4 +1,4 @@
-// Overlapped pairs: what may be one, how long it takes, where its transfers go.
+// Overlapped pairs: which are valid, how long they take, where their transfers go.
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -34,7 +34,7 @@ int pairs(const Plan& plan) {
   return count;
 }
 
-/// Compute actions of all stages in a random order that each allows.
+/// Returns compute actions of all stages in a random order that is valid for each stage.
 Plan random_plan(const Layout& layout) {
   const std::vector<StageInfo> stages = stage_infos(layout);
   std::vector<Action> open;
@@ -99,7 +99,7 @@ TEST(Overlap, OfAnythingElseIsRefused) {
 }
 
 TEST(Overlap, WaitsForWhatBothNeed) {
-  // Rank 1's B0 comes behind its F1, which needs the F1 that overlaps with rank 0's B0.
+  // Rank 1's B0 follows its F1, which needs the F1 that overlaps with rank 0's B0.
   const Layout layout = straight(2, 2);
   EXPECT_EQ(verdict("0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n", layout), std::nullopt);
   EXPECT_EQ(verdict("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1F1,1B0,1B1\n", layout), Rule::deadlock);
@@ -121,7 +121,7 @@ TEST(Overlap, StartsOnceBothCanAndEndsTogether) {
       const Interval& interval = timeline.rows[rank][position];
       return std::pair(interval.start, interval.end);
     };
-    // F0 of stage 0 until 1, F0 and B0 of stage 1 until 4; then the pair; then F1 of stage 1.
+    // F0 of stage 0 ends at 1, F0 and B0 of stage 1 end at 4; then the pair, then F1 of stage 1.
     EXPECT_EQ(at(Kind::F, 0, 1), std::pair(4.0, 7.0));
     EXPECT_EQ(at(Kind::B, 0, 0), std::pair(4.0, 7.0));
     EXPECT_EQ(at(Kind::F, 1, 1), std::pair(7.0, 8.0));
@@ -141,7 +141,7 @@ TEST(Overlap, HasItsTransfersAroundIt) {
             "0RECV_B0,0B0,3B1,3SEND_B1,0RECV_B1,0B1\n");
 }
 
-/// Marks and nothing else, accepted, and readable.
+/// Expects only marks, an accepted plan, and text that can be parsed.
 void expect_sound(const Plan& compute, const Layout& layout) {
   const Plan paired = pair_overlaps({compute, layout}).plan;
   EXPECT_EQ(without_overlaps(paired), compute);
@@ -150,7 +150,7 @@ void expect_sound(const Plan& compute, const Layout& layout) {
   EXPECT_FALSE(violation) << violation->text << "\n" << to_text(plan);
   EXPECT_EQ(pairs(plan), pairs(paired));
   EXPECT_EQ(parse_plan(to_text(plan), "text"), plan);
-  // The same buffers: both actions of a pair hold theirs when the second starts, pair or not.
+  // The same buffers: paired or not, both actions hold theirs when the second starts.
   EXPECT_EQ(plan_memory(plan, layout), plan_memory(without_overlaps(plan), layout));
 }
 
@@ -184,7 +184,7 @@ TEST(PairOverlaps, TakesPairsThatCostNoWait) {
   const auto paired = [](const std::string& text, const Layout& layout) {
     return to_text(pair_overlaps({parse_plan(text, "text"), layout}).plan);
   };
-  // In the steady state of 1f1b, no F waits longer for its partner than it has to.
+  // In the steady state of 1f1b, no F waits for its partner longer than necessary.
   EXPECT_EQ(
       paired("0F0,0F1,0B0,0F2,0B1,0F3,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n", straight(2, 4)),
       "0F0,0F1,0B0,(0F2;0B1)OVERLAP_F_B,(0F3;0B2)OVERLAP_F_B,0B3\n"

@@ -1,4 +1,4 @@
-// Partitioners: every range list covers, and `balanced` is optimal.
+// Partitioners: the ranges cover all units, and `balanced` is optimal.
 #include "parallel/plan/partition.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::pair<double, double> figures(const std::vector<double>& costs,
   return {largest, squares};
 }
 
-/// The longest range where each takes `factors` times its costs.
+/// Returns the largest cost of a range, where range i takes factors[i] times its costs.
 double longest(const std::vector<double>& costs, const std::vector<double>& factors,
                const std::vector<UnitRange>& ranges) {
   double most = 0;
@@ -50,7 +50,7 @@ void all_ways(int units, int parts,
   cut(0);
 }
 
-/// The best (largest, squares) of all ways to cut.
+/// Returns the best (largest, squares) of all ways to cut.
 std::pair<double, double> best_of_all(const std::vector<double>& costs, int parts) {
   std::pair<double, double> best{std::numeric_limits<double>::infinity(), 0};
   all_ways(static_cast<int>(costs.size()), parts, [&](const std::vector<UnitRange>& ranges) {
@@ -63,14 +63,14 @@ TEST(Partition, BalancedIsOptimal) {
   EXPECT_TRUE(rc::check([] {
     const int units = *rc::gen::inRange(1, 10);
     const int parts = *rc::gen::inRange(1, units + 1);
-    std::vector<double> costs;  // whole numbers, so that sums are exact
+    std::vector<double> costs;  // integers, so that sums are exact
     for (int unit = 0; unit < units; ++unit) costs.push_back(*rc::gen::inRange(0, 20));
     RC_ASSERT(figures(costs, partition(costs, parts)) == best_of_all(costs, parts));
   }));
 }
 
 TEST(Partition, BalancedManagesFractions) {
-  // The limit of the second pass is a sum of the first; both must round alike.
+  // The limit of the second pass is a sum computed by the first; both must round in the same way.
   EXPECT_TRUE(rc::check([] {
     std::vector<double> costs;
     for (int unit = *rc::gen::inRange(8, 40); unit > 0; --unit)

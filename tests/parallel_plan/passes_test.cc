@@ -1,4 +1,4 @@
-// The passes: what each adds and where, on plans small enough to read.
+// The passes: what each adds, and where, on plans small enough to read.
 #include "parallel/generate/passes.h"
 
 #include <gtest/gtest.h>
@@ -50,8 +50,8 @@ TEST(MergeInputWeight, KeepsApartWhatAnotherRankWaitsFor) {
   EXPECT_EQ(to_text(merge_input_weight({split, layout})), "0F0,0B0\n1F0,1I0,1W0\n");
 }
 
-/// Rank 1 has its first stage's output after 2 s and its second stage's gradient after 1 + 5: the
-/// order in which it sends them is that of the costs.
+/// Rank 1 has its first stage's output after 2 s and its second stage's gradient after 1 + 5, so
+/// the costs determine the order of its sends.
 TEST(AddTransfers, OrdersByTheCostsGiven) {
   const Layout layout{
       {Pipeline{{{0, 0, 1}, {1, 1, 2}}, 0, 1}, Pipeline{{{1, 0, 1}, {0, 1, 2}}, 1, 2}}};
@@ -68,7 +68,7 @@ TEST(AddTransfers, OrdersByTheCostsGiven) {
   EXPECT_EQ(first_of(add_transfers({plan, layout}, costs)), "2SEND_F1");
 }
 
-/// Actions that take no time still come in an order that cannot deadlock.
+/// The order cannot deadlock even if actions take no time.
 TEST(AddTransfers, TakesCostsOfNothing) {
   for (const auto& [name, layout] : odd_layouts())
     for (const char* schedule : {"1f1b", "gpipe"}) {
@@ -106,7 +106,7 @@ TEST(AddTransfers, SendsRightAfterTheProducer) {
   }
 }
 
-/// Compute actions between a RECV and its consumer.
+/// Returns the number of compute actions between a RECV and its consumer.
 int lead(const std::vector<Action>& row, std::size_t receive) {
   const Kind consumer = row[receive].kind == Kind::RECV_F ? Kind::F : Kind::B;
   int actions = 0;
@@ -158,8 +158,8 @@ TEST(MakePlan, KeepsToAMemoryBound) {
 }
 
 TEST(MakePlan, MergedPipelinesKeepBothDirectionsBusy) {
-  // Two opposite pipelines on one set of ranks fill each other's bubbles (Chimera, Li & Hoefler
-  // 2021): less idle time than the two one after the other.
+  // Two opposite pipelines on the same ranks fill each other's bubbles (Chimera, Li & Hoefler
+  // 2021): less idle time than running one after the other.
   const Layout both = opposite(4, 4);
   const Timeline timeline = simulate(make_plan(both, "1f1b"), both, unit_costs(both));
   const Layout one = straight(4, 4);

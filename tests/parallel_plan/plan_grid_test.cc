@@ -1,4 +1,4 @@
-// The picture of a place in a plan: what it shows, and that it stays small.
+// The picture of a place in a plan: its contents, and that it stays small.
 #include "parallel/plan/plan_grid.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Buffer counts: against a direct reading of the lifetimes, and against closed forms.
+// Buffer counts, compared with a direct computation of lifetimes and with closed forms.
 #include "parallel/plan/plan_memory.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ int most_alive(const std::vector<Lifetime>& lifetimes, int positions) {
   return most;
 }
 
-/// RowMemory by its definition: each buffer of each microbatch with the two actions that bound it.
+/// RowMemory by definition: each buffer of each microbatch, with its first and last action.
 RowMemory by_definition(const Plan& plan, const Layout& layout, int rank) {
   const PlanIndex index(plan, layout);
   const int positions = static_cast<int>(plan.rows[rank].size());

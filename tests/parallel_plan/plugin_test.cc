@@ -1,5 +1,5 @@
-// A schedule and a freeze policy that the project does not know: their files are in plugins/, their
-// names in this folder's meson.build, and nothing else changes.
+// A schedule and a freeze policy from outside: their files are in plugins/, their names in this
+// folder's meson.build, and nothing else changes.
 #include <gtest/gtest.h>
 
 #include "parallel/generate/passes.h"

@@ -1,4 +1,4 @@
-// Freeze policies: the published sequences, each rule by hand, un-freezing, and what is refused.
+// Freeze policies: the published sequences, each rule by hand, unfreezing, and rejected options.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,10 +18,10 @@ FreezeRules rules_of(std::string_view policy, int layers, const OptionValues& se
   return make_freeze_rules(policy, options, layers, most < 0 ? layers : most);
 }
 
-/// What a run shows at the end of each epoch, of 10 steps.
+/// What a run measures at the end of each epoch of 10 steps.
 using Show = std::function<void(int epoch, FreezeRecord& record)>;
 
-/// Norms that fall from layer to layer: the last layer always has the smallest.
+/// Norms decrease from layer to layer, so the last layer always has the smallest.
 void falling_norms(int, FreezeRecord& record) {
   for (std::size_t l = static_cast<std::size_t>(record.frozen); l < record.grad_norm.size(); ++l)
     record.grad_norm[l] = 1.0 / static_cast<double>(l + 1);
@@ -33,7 +33,7 @@ struct Course {
   FreezeState state;
 };
 
-/// Frozen layers during each of `epochs` epochs; nothing is frozen during the first.
+/// Returns the frozen layers during each of `epochs` epochs; none are frozen during the first.
 Course course_of(const FreezeRules& rules, int epochs, const Show& show = falling_norms) {
   Course course{{0}, {}, {}};
   bool has_reference = false;
@@ -80,7 +80,7 @@ TEST(PipeTransformer, FreezesAsTheReleasedCodeAndCarriesTheRealNumberOn) {
 }
 
 TEST(PipeTransformer, StopsAtTheLayerWithTheSmallestNorm) {
-  // Layer 2 has it for three epochs, then the last one: L goes on from 2, not from the pace.
+  // Layer 2 has the smallest norm for three epochs, then the last one: L continues from 2.
   const Course course =
       course_of(rules_of("pipetransformer", 12), 6, [](int epoch, FreezeRecord& record) {
         falling_norms(epoch, record);
@@ -116,7 +116,7 @@ TEST(AutoFreeze, FreezesTheLeadingLayersBelowThePercentile) {
 }
 
 TEST(AutoFreeze, ComparesActiveLayersAlone) {
-  // The last layer is never below its own percentile, and equal changes tell nothing.
+  // The last layer is never below its own percentile, and equal changes provide no information.
   const Course course =
       course_of(rules_of("autofreeze", 3), 12, [](int epoch, FreezeRecord& record) {
         for (int l = record.frozen; l < 3; ++l)
@@ -139,7 +139,7 @@ TEST(AutoFreeze, ANormOfZeroThatStaysDoesNotChange) {
   EXPECT_EQ(course_of(rules_of("autofreeze", 3), 3, first).frozen.back(), 1);
 }
 
-/// Layer l moves by 0.1 exp(-epoch / (l + 1)) an epoch; drift counts from the last snapshot.
+/// Layer l moves by 0.1 exp(-epoch / (l + 1)) per epoch; drift is measured from the last snapshot.
 struct Converging {
   int since = 0;
   void operator()(int epoch, FreezeRecord& record) const {
@@ -154,8 +154,8 @@ TEST(Plasticity, FreezesFrontLayersAsTheyConverge) {
       "plasticity", 3,
       {{"tolerance", 0.2}, {"window", std::int64_t{1}}, {"reference_every", std::int64_t{60}}});
   const Course course = course_of(rules, 12, Converging{1});
-  // The snapshot is of epoch 1, so layer l has moved by exp(-(e - 2) / (l + 1)) of its largest
-  // change in epoch e: below 0.2 from e = 4, 6, 7 on, one after the other.
+  // The snapshot is from epoch 1, so layer l moved by exp(-(e - 2) / (l + 1)) of its largest change
+  // in epoch e: below 0.2 from e = 4, 6, 7 on, one layer after another.
   EXPECT_EQ(course.frozen, (std::vector{0, 0, 0, 0, 1, 1, 2, 3, 3, 3, 3, 3}));
   EXPECT_TRUE(course.decisions[0].take_reference);
   for (std::size_t i = 1; i < course.decisions.size(); ++i)
@@ -164,7 +164,7 @@ TEST(Plasticity, FreezesFrontLayersAsTheyConverge) {
 
 TEST(Plasticity, SmoothsOverAWindow) {
   const auto shaking = [](int epoch, FreezeRecord& record) {
-    // Moves by 0.1 every epoch, but for one calm one.
+    // Moves by 0.1 every epoch, except for one.
     for (double& drift : record.drift) drift = 0.1 * (epoch < 5 ? epoch - 1 : epoch - 2);
   };
   const auto frozen = [&](std::int64_t window) {
@@ -178,7 +178,7 @@ TEST(Plasticity, SmoothsOverAWindow) {
 }
 
 TEST(Plasticity, ANewSnapshotIsNoChange) {
-  // A steady walk: the drift falls to one step at each new snapshot, the change stays the same.
+  // Constant speed: the drift falls to one step at each snapshot, but the change stays the same.
   int since = 1;
   const Course course = course_of(
       rules_of(
@@ -308,7 +308,7 @@ TEST(FreezeRules, TrainAllLayersAgainWhenTheLossRises) {
   EXPECT_EQ(course_of(rules, 8, show).frozen, (std::vector{0, 4, 7, 9, 10, 11, 11, 12}));
   rules.unfreeze = Unfreeze::loss;
   rules.rise = 0.1;
-  // 3.4 is above 3.3; from there on 3.4 is the best, and the policy begins anew.
+  // 3.4 is above 3.3; from then on 3.4 is the best, and the policy starts over.
   const Course course = course_of(rules, 8, show);
   EXPECT_EQ(course.frozen, (std::vector{0, 4, 7, 9, 0, 4, 7, 9}));
   EXPECT_EQ(course.state.from_step, 40);
@@ -319,7 +319,7 @@ TEST(FreezeRules, TrainAllLayersAgainWhenTheLossRises) {
 TEST(FreezeRules, TrainAllLayersAgainWhenTheScheduleRestarts) {
   FreezeRules rules = rules_of("list", 12, {{"at", std::vector<std::string>{"epoch 1: 4"}}});
   rules.unfreeze = Unfreeze::lr;
-  // Warm-up until epoch 3, then a fall, a restart with its own warm-up in epochs 6 and 7, a fall.
+  // Warm-up until epoch 3, a decrease, a restart with warm-up in epochs 6 and 7, a decrease.
   const double lr[] = {0, 0.1, 0.2, 0.3, 0.2, 0.1, 0.2, 0.3, 0.2, 0.1};
   const Course course =
       course_of(rules, 10, [&](int epoch, FreezeRecord& record) { record.lr = lr[epoch]; });

@@ -1,4 +1,4 @@
-// What the papers say of their schedules, against each other and row by row.
+// Compares schedules with their papers' claims, with each other and row by row.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,11 +15,11 @@
 namespace concertina {
 namespace {
 
-/// With F = I = W = 1 and free transfers; in units of a rank's share of one microbatch.
+/// For F = I = W = 1 and free transfers; in units of a rank's share of one microbatch.
 struct Figures {
-  double span = 0;      // idle between first and last action of a rank, largest
-  double makespan = 0;  // idle over the whole step
-  double peak = 0;      // saved, largest; a stage is 1/v of a rank's share
+  double span = 0;      // largest idle time between a rank's first and last action
+  double makespan = 0;  // idle time over the whole step
+  double peak = 0;      // largest saved; a stage is 1/v of a rank's share
 };
 
 Figures figures(std::string_view name, int p, int m, int v = 0) {
@@ -68,7 +68,7 @@ TEST(Published, ZeroBubbleSchedulesAgainst1F1B) {
     EXPECT_EQ(figures("zb-h2", p, m).peak, 2 * p - 1);
     EXPECT_EQ(figures("zb-v", p, m).span, 0);
     EXPECT_EQ(figures("zb-v", p, m).peak, base.peak);
-    // The last rank cannot start before p - 1 forwards have passed: no schedule is shorter.
+    // The last rank cannot start before p - 1 forwards have finished: no schedule is shorter.
     EXPECT_DOUBLE_EQ(figures("zb-h2", p, m).makespan, p - 1);
     EXPECT_DOUBLE_EQ(figures("zb-v", p, m).makespan, (p - 1) / 2.0);
   });
@@ -128,12 +128,12 @@ TEST(Published, RowsAreThoseOfTheRules) {
             "4F2,4F3,3F0,3B0,3F1,3B1,4B2,4B3\n");
 }
 
-/// The steady state of each block: nobody idle, and what a rank saves does not grow.
+/// The steady state of each block: no rank is idle, and memory does not grow.
 TEST(BuildingBlocks, KeepARankBusyAndItsMemoryBounded) {
   for (const BuildingBlock& block :
        {BuildingBlock{}, BuildingBlock{1, 2, 1, 2}, BuildingBlock{1, 5, 1, 5}}) {
     const int reach = block.forward_down + block.forward_up + block.backward_up +
-                      block.backward_down;  // 6 steps a microbatch of both chunks
+                      block.backward_down;  // 6 steps per microbatch, for both chunks
     for (const int p : {1, 2, 3, 5, 6, 8, 12}) {
       const Layout layout = folded(find_schedule("zb-v"), p, 6 * p);
       const PipelineShape shape{p, 6 * p, {}};

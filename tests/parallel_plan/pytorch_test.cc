@@ -1,5 +1,5 @@
-// Schedules that PyTorch wrote (pytorch/make_schedules.py): every action is kept, and what they say
-// runs here too.
+// Schedules written by PyTorch (pytorch/make_schedules.py): every action is kept, and they run here
+// too.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ TEST(PyTorch, WroteFilesOfBothFormats) {
   EXPECT_EQ(notes, comms);
 }
 
-/// The text without idle cells and what means nothing here.
+/// Returns the text without idle cells and actions that are ignored here.
 std::string actions_of(const std::string& text) {
   std::string actions;
   std::istringstream lines(text);
@@ -66,9 +66,9 @@ TEST(PyTorch, ReadsBackActionForAction) {
   }
 }
 
-/// What is wrong with a file that must not run, or nothing.
+/// Returns what is wrong with a file that must be rejected, or nothing.
 std::string fault_of(const std::string& name) {
-  // In PyTorch 2.15.0 the last rank's order counts its forwards from 1.
+  // In PyTorch 2.15.0, the last rank's order counts its forwards from 1.
   if (name == "1f1b-p3-m5.compute.csv") return "rank 2 action 8 2F5 is superfluous";
   return "";
 }

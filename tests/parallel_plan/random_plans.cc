@@ -10,7 +10,7 @@ int below(int count, std::mt19937& random) {
   return static_cast<int>(random() % static_cast<unsigned>(std::max(1, count)));
 }
 
-/// One stage's actions of a microbatch, and what each needs of them or of the local neighbours.
+/// The actions of one microbatch in a stage, and their dependencies within the row.
 class RowMaker {
  public:
   RowMaker(const Layout& layout, int rank, int disorder, std::mt19937& random)
@@ -39,7 +39,7 @@ class RowMaker {
         };
         if (std::all_of(needs.begin(), needs.end(), done)) ready.push_back(action);
       }
-      // Mostly in ascending order of microbatches, or hardly anything would fit together.
+      // Mostly in ascending order of microbatches; otherwise, rows would hardly ever match.
       std::shuffle(ready.begin(), ready.end(), random_);
       if (below(100, random_) >= disorder_)
         std::stable_sort(ready.begin(), ready.end(), [](const Action& a, const Action& b) {
@@ -56,7 +56,7 @@ class RowMaker {
   void add(Action action, std::vector<Action> needs) {
     needs_.emplace_back(action, std::move(needs));
   }
-  Action gradient(int s, int m) {  // B, or else I
+  Action gradient(int s, int m) {  // B, or I if split
     const auto [it, fresh] = split_.try_emplace({s, m}, random_() % 2 == 0);
     return {it->second ? Kind::I : Kind::B, s, m};
   }
@@ -82,9 +82,9 @@ class RowMaker {
     ends_[s].push_back(backward.kind == Kind::I ? Action{Kind::W, s, m} : backward);
   }
 
-  const int disorder_;  // of 100 choices, so many are made at random
+  const int disorder_;  // percentage of random choices
   std::mt19937& random_;
-  std::vector<std::pair<Action, std::vector<Action>>> needs_;  // still to come
+  std::vector<std::pair<Action, std::vector<Action>>> needs_;  // remaining actions
   std::map<std::pair<int, int>, bool> split_;                  // by stage and microbatch
   std::map<int, std::vector<Action>> ends_;                    // W or B, by stage
 };

@@ -1,5 +1,5 @@
-// The factors of ranks: found again in what they make of any units, and left alone where nothing
-// tells of them.
+// The factors of ranks are recovered from their effect on any units, and left unchanged if nothing
+// depends on them.
 #include "parallel/predict/rank_factors.h"
 
 #include <gtest/gtest.h>
@@ -14,14 +14,14 @@
 namespace concertina {
 namespace {
 
-/// Ranks of which each holds some passes, and what they would measure.
+/// Ranks that each hold some passes, and the times that they would measure.
 struct Measured {
-  std::vector<double> factors;  // the middle one is 1
+  std::vector<double> factors;  // the median is 1
   std::vector<int> kinds;
   std::vector<std::vector<double>> seconds;
 };
 
-/// All hold some pass of the first kind, so that all can be compared.
+/// All ranks hold a pass of the first kind, so that all are comparable.
 Measured measured(double noise) {
   std::mt19937 random(*rc::gen::inRange(0, 1 << 30));
   const auto real = [&](double from, double to) {
@@ -55,7 +55,7 @@ TEST(RankFactors, AreFoundAgain) {
     RC_ASSERT(found.size() == all.factors.size());
     for (std::size_t rank = 0; rank < found.size(); ++rank) {
       const double off = std::abs(found[rank] / all.factors[rank] - 1);
-      // Between two of which either may be the middle one, noise decides.
+      // If either of two may be the median, noise decides.
       RC_ASSERT(off <= 4 * noise + 1e-4 ||
                 (found[rank] == 1 && std::abs(all.factors[rank] - 1) <= kSameRank + 4 * noise));
     }
@@ -80,7 +80,7 @@ TEST(RankFactors, NoiseIsNoFactor) {
   EXPECT_GT(rank_factors({{1, 2}, {1.12, 2.24}}, {0, 1})[1], 1.1);
 }
 
-/// A pipeline, of which each unit has one holder.
+/// A pipeline in which each unit has one holder.
 TEST(RankFactors, RanksThatShareNoUnitAreComparedByTheirLayers) {
   const std::vector<int> kinds{0, 1, 1, 1, 2};  // embedding, layers, head
   const std::vector<double> found = rank_factors({{9, 1, 0, 0, 0}, {0, 0, 2, 2, 70}}, kinds);
@@ -93,7 +93,7 @@ TEST(RankFactors, WhatCannotBeComparedIsAsTheOthers) {
   EXPECT_EQ(rank_factors({{3, 4}}, {0, 1}), (std::vector<double>{1}));
   EXPECT_EQ(rank_factors({{3, 0}, {0, 40}}, {0, 1}), (std::vector<double>{1, 1}));
   EXPECT_EQ(rank_factors({{3, 0}, {0, 0}}, {0, 1}), (std::vector<double>{1, 0})) << "a spare rank";
-  // Two groups, each by itself.
+  // Two separate groups.
   const std::vector<double> found = rank_factors({{1, 0}, {0, 8}, {3, 0}, {0, 2}}, {0, 1});
   const std::vector<double> wanted{1, 4, 3, 1};
   ASSERT_EQ(found.size(), wanted.size());

@@ -1,4 +1,4 @@
-// The canonical reduction: the same bits, however the leaves are split over ranks.
+// The canonical reduction gives the same bits, however the leaves are divided between ranks.
 #include "parallel/plan/reduction_tree.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ void apply(const TreeMerge& merge, Sums& sums) {
   sums[{merge.left.first, merge.right.last}] = left.mapped() + right.mapped();
 }
 
-/// What a rank holds after the leaves of `order`.
+/// Returns the sums of a rank after the leaves of `order`.
 Sums run_rank(const std::vector<int>& order, const std::vector<float>& values) {
   Sums sums;
   std::vector<TreeNode> nodes;
@@ -68,7 +68,7 @@ TEST(ReductionTree, AnySplitOverRanksGivesTheSameBits) {
       for (const TreeNode& node : expected) RC_ASSERT(mine.contains({node.first, node.last}));
       all.insert(mine.begin(), mine.end());
       nodes.insert(nodes.begin(), expected.rbegin(), expected.rend());
-      if (*rc::gen::arbitrary<bool>())  // somebody has these parts already, and adds them up
+      if (*rc::gen::arbitrary<bool>())  // a rank has these parts already, and adds them
         for (const TreeMerge& merge : merges(nodes, leaves)) apply(merge, all);
       first = last;
     }

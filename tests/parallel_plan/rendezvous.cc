@@ -9,7 +9,7 @@
 namespace concertina::rendezvous {
 namespace {
 
-constexpr int kSendBuffers = 2;  // a rank: for gradients, and for outputs of frozen stages
+constexpr int kSendBuffers = 2;  // per rank: for gradients, and for outputs of frozen stages
 
 bool sends(Kind kind) {
   return kind == Kind::SEND_F || kind == Kind::SEND_B;
@@ -52,7 +52,7 @@ Machine::Machine(const Plan& plan, const Layout& layout, Wire wire, int leaf_mic
   }
 }
 
-/// The rank at the other end of a transfer.
+/// Returns the rank at the other end of a transfer.
 int Machine::peer(const Action& action) const {
   const bool to_next = action.kind == Kind::SEND_F || action.kind == Kind::RECV_B;
   return to_next ? stages_[action.stage].next : stages_[action.stage].previous;
@@ -89,7 +89,7 @@ bool Machine::is_through(const State& state, End end) const {
   return queued.number < state.passed[queued.channel];
 }
 
-/// The transfers of its own row that action `i` waits for.
+/// Returns the transfers of its own row that action `i` waits for.
 std::vector<Machine::End> Machine::needs(int rank, int i) const {
   const std::vector<Action>& row = plan_.rows[rank];
   const Kind kind = row[i].kind;
@@ -101,8 +101,8 @@ std::vector<Machine::End> Machine::needs(int rank, int i) const {
   if (kind == Kind::F && remote(stage.previous)) need(Kind::RECV_F);
   if (makes_input_gradient(kind) && remote(stage.next)) need(Kind::RECV_B);
   if (makes_weight_gradient(kind) && remote(stage.next)) need(Kind::SEND_F);
-  // Messages that nothing answers, gradients and outputs of frozen stages: which action fills a
-  // buffer with one of them, and which sends it.
+  // Messages without a reply, which are gradients and outputs of frozen stages: which action fills
+  // a buffer, and which sends it.
   const auto fills = [&](const Action& a, bool gradient) {
     const Stage& of = stages_[a.stage];
     return gradient ? makes_input_gradient(a.kind) && remote(of.previous) && of.feeds_back
@@ -121,7 +121,7 @@ std::vector<Machine::End> Machine::needs(int rank, int i) const {
     if (fills(row[i], gradient) && taken >= kSendBuffers)
       ends.push_back(sent[taken - kSendBuffers]);
   }
-  if (row[i].overlapped)  // both start once both can
+  if (row[i].overlapped)  // both start when both can
     for (const End end : needs(rank, i + 1)) ends.push_back(end);
   return ends;
 }
@@ -133,7 +133,7 @@ bool Machine::may_step(const State& state, int rank) const {
   return true;
 }
 
-/// `queue`: a channel (also on streams: its next message).
+/// `queue`: a channel (on streams, also its next message).
 bool Machine::may_pass(const State& state, int queue) const {
   const auto posted = [&](End end) { return state.next[end.rank] > end.position; };
   const auto [from, to] = channels_[queue];
@@ -194,7 +194,7 @@ Machine::State Machine::last_state(std::mt19937& random) const {
   }
 }
 
-/// What the message with this end waits for: rows (numbered by rank), streams (behind these).
+/// Returns what this end's message waits for: rows (by rank) and streams (numbered after them).
 std::vector<int> Machine::obstacles(const State& state, End end) const {
   std::vector<int> points;
   const Queued& queued = queued_[end.rank][end.position];
@@ -247,7 +247,7 @@ Outcome Machine::explore(std::size_t most_states) const {
     EXPECT_LE(seen.size(), most_states);
     if (seen.size() > most_states) break;
   }
-  EXPECT_EQ(over + stuck, 1) << "where it ends depends on the timing";
+  EXPECT_EQ(over + stuck, 1) << "the outcome depends on the timing";
   return over > 0 ? Outcome::runs : Outcome::hangs;
 }
 

@@ -1,6 +1,6 @@
-// What it means that a plan runs, written down a second time and as plainly as possible: rows, one
-// program counter each, and messages that pass when both ends are posted. Shares no code with
-// parallel/plan/check.cc, which it judges.
+// An independent, simple definition of running a plan: rows with a program counter each, and
+// messages that pass when both ends are posted. Shares no code with parallel/plan/check.cc, which
+// it verifies.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,17 @@
 namespace concertina::rendezvous {
 
 enum class Wire {
-  pairs,  // a first-in, first-out channel for each ordered pair of ranks
+  pairs,  // a FIFO channel for each ordered pair of ranks
   stream  // all transfers of a rank pass in the order of its row
 };
 
 enum class Outcome {
-  runs,   // to its end, and every gradient is right
-  wrong,  // it would compute something else, whatever the order
+  runs,   // runs to its end, and every gradient is right
+  wrong,  // computes something else, whatever the order
   hangs
 };
 
-/// Position in the row, -1 if it is not there.
+/// Returns the position in the row, or -1.
 int find(const std::vector<Action>& row, Kind kind, int stage, int microbatch);
 
 class Machine {
@@ -31,18 +31,18 @@ class Machine {
   /// A complete plan, with transfers and reduction.
   Machine(const Plan& plan, const Layout& layout, Wire wire, int leaf_microbatches = 1);
 
-  /// One execution, in an order that `random` chooses.
+  /// Runs once, in an order chosen by `random`.
   Outcome run(std::mt19937& random) const;
-  /// Every execution. They must all end in the same way; `ends` gets how many ends there are.
+  /// Tries every order. All must have the same outcome; `ends` gets the number of final states.
   Outcome explore(std::size_t most_states) const;
-  /// The length of the shortest cycle of a plan that hangs: the fewest rows and streams of which
-  /// each waits for the next.
+  /// Returns the length of the shortest cycle of a plan that hangs: the fewest rows and streams
+  /// that wait for each other in a circle.
   int shortest_cycle() const;
 
  private:
   struct Stage {
     int rank = 0, first = 0, last = 0;  // microbatches [first, last)
-    int previous = -1, next = -1;       // rank of that neighbour, -1 if there is none
+    int previous = -1, next = -1;       // rank of that neighbor, or -1
     bool trains = true;                 // it has gradients
     bool feeds_back = false;            // the stage before it has them too
   };
@@ -50,15 +50,15 @@ class Machine {
     int rank = 0, position = 0;
     auto operator<=>(const End&) const = default;
   };
-  /// How far everything has come. `passed` counts messages: by channel, or by rank on streams.
+  /// The progress of all. `passed` counts messages: by channel or, on streams, by rank.
   struct State {
     std::vector<int> next, passed;
     auto operator<=>(const State&) const = default;
   };
-  struct Queued {  // where an end of a message stands
+  struct Queued {  // the place of an end of a message
     int channel = 0, number = 0, in_stream = 0;
   };
-  using Move = std::pair<bool, int>;  // a row goes on, or a message passes; which
+  using Move = std::pair<bool, int>;  // whether a row advances or a message passes; which
 
   const Action& at(End end) const { return plan_.rows[end.rank][end.position]; }
   int peer(const Action& action) const;

@@ -1,4 +1,4 @@
-// What a plan must be whatever the timing: all work once, and nothing reads what is not there yet.
+// What a plan must satisfy at any timing: all work once, and nothing is read before it exists.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,7 +8,7 @@
 
 namespace concertina::rendezvous {
 
-/// The actions of all rows are those of the step, as multisets.
+/// Checks that the actions of all rows are those of the step, as multisets.
 bool Machine::does_the_work() const {
   using Key = std::tuple<int, int, int, int>;  // rank, kind, stage, microbatch
   std::multiset<Key> there, due;
@@ -42,7 +42,7 @@ bool Machine::does_the_work() const {
   return there == due;
 }
 
-/// Nothing reads what its own rank has not made or asked for yet.
+/// Checks that nothing is read before its own rank has computed or received it.
 bool Machine::row_makes_sense(int rank) const {
   const std::vector<Action>& row = plan_.rows[rank];
   if (row.empty() || row.back().kind != Kind::STEP) return false;
@@ -68,7 +68,7 @@ bool Machine::row_makes_sense(int rank) const {
     if (makes_input_gradient(kind)) {
       ready = before(Kind::F, s, m);
       if (stage.next == rank) ready = ready && gradient_before(s + 1, m);
-      if (stage.next >= 0 && stage.next != rank)  // there is no gradient of what was never sent
+      if (stage.next >= 0 && stage.next != rank)  // no gradient for an output that was not sent
         ready = ready && before(Kind::SEND_F, s, m) && before(Kind::RECV_B, s, m);
     }
     if (kind == Kind::W) ready = before(Kind::I, s, m);
@@ -96,7 +96,7 @@ bool Machine::leaves_ascend(int leaf_microbatches) const {
   return true;
 }
 
-/// Whatever the timing, the k-th send of a channel lands in its k-th receive.
+/// Checks that the k-th send of a channel matches its k-th receive, whatever the timing.
 bool Machine::messages_fit() const {
   for (std::size_t c = 0; c < channels_.size(); ++c) {
     if (sends_[c].size() != takes_[c].size()) return false;

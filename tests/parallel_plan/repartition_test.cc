@@ -1,4 +1,4 @@
-// Layout policies: what they choose is valid, never predicted to be worse, and worth the change.
+// Layout policies: their choices are valid, not predicted to be slower, and worth the change.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -41,8 +41,8 @@ Asked freeze(const Job& job, Request request, int frozen) {
   return {request, start_of(request, start), std::move(now)};
 }
 
-/// Units with F = I = W = 1 second; a change takes `move`, and layouts of `refused` depth cannot
-/// be.
+/// Returns units with F = I = W = 1 second; a change takes `move`, and layouts of depth `refused`
+/// are invalid.
 LayoutForecast unit_forecast(const Job& job, const Asked& asked, double move = 0, int refused = 0,
                              double load = 0) {
   MachineModel machine;
@@ -82,7 +82,7 @@ TEST(LayoutPolicies, PredictedTakesReplicasWhereRanksAreFree) {
   const LayoutDecision decision = ask("predicted", job, asked);
   ASSERT_TRUE(decision.next) << decision.reason;
   EXPECT_EQ(short_form(decision.next->assignment.layout), "pp1xdp2");
-  // 4 microbatches of 4 frozen and 8 trained units, on two ranks without a bubble.
+  // 4 microbatches of 4 frozen and 8 trained units on two ranks, without a bubble.
   EXPECT_EQ(decision.next->step_seconds, 2 * (4 + 8 * 3));
   EXPECT_EQ(decision.next->assignment.frozen_units(), 4);
 }
@@ -91,10 +91,10 @@ TEST(LayoutPolicies, PredictedLooksNoFurtherThanItMayGain) {
   const Job job = job_of_units(12, 4);
   const Asked best = freeze(job, request_of_grid(1, 2), 4),
               other = freeze(job, request_of_grid(3, 1), 4);
-  // Two replicas work all the time: there is nothing to look for.
+  // Two replicas are never idle, so no search is needed.
   EXPECT_EQ(ask("predicted", job, best).reason,
             "no layout could gain enough over 5.6e+04 ms a step, with 100 steps left");
-  // What is too much to look at says so.
+  // A search that is cut short says so.
   const LayoutDecision hasty = ask("predicted", job, other, {.most_share = 1e-9});
   EXPECT_NE(hasty.reason.find("skipped to save time"), std::string::npos) << hasty.reason;
   EXPECT_EQ(ask("predicted", job, other).reason.find("left out"), std::string::npos);
@@ -131,7 +131,7 @@ TEST(LayoutPolicies, WhatIsChosenIsNeverPredictedToBeWorseAndGainsMoreThanItCost
             request.pp = request.dp = 0;
             asked = freeze(job, request, frozen);
           } catch (const Error&) {
-            continue;  // the schedule has no form for this world
+            continue;  // the schedule does not support this world
           }
           const LayoutForecast forecast = unit_forecast(job, asked, move);
           const LayoutDecision decision = ask("predicted", job, asked, forecast);
@@ -141,7 +141,7 @@ TEST(LayoutPolicies, WhatIsChosenIsNeverPredictedToBeWorseAndGainsMoreThanItCost
           const LayoutChoice& next = *decision.next;
           EXPECT_GT((decision.step_seconds - next.step_seconds) * 100, next.move_seconds);
           EXPECT_EQ(next.step_seconds, forecast.step_seconds(next.assignment));
-          // What is chosen can be asked for again.
+          // The chosen layout can be requested again.
           const Assignment again = assign(job, next.request);
           EXPECT_EQ(again.layout, next.assignment.layout);
           EXPECT_EQ(again.plan.rows, next.assignment.plan.rows);
@@ -158,7 +158,7 @@ TEST(LayoutPolicies, PredictedTakesTheNextBestWhereTheBestDoesNotFit) {
   EXPECT_NE(std::ssize(decision.next->assignment.layout.pipelines.front().stages), 1);
 }
 
-/// Three machines with slow links, one unit of which is a tenth of a second.
+/// Three machines with slow links; one of the units takes a tenth of a second.
 TEST(LayoutPolicies, PredictedLeavesRanksIdleWhereLinksAreSlow) {
   for (const auto& [world, bandwidth] : {std::pair{2, 1e3}, {4, 1e3}, {4, 1e2}}) {
     const Job job = [] {
@@ -179,8 +179,8 @@ TEST(LayoutPolicies, PredictedLeavesRanksIdleWhereLinksAreSlow) {
   }
 }
 
-/// Four stages on a host with two cores were measured: what is forecast of them is what they took,
-/// and two replicas, which need no more cores, are as fast as four.
+/// Four stages on a host with two cores were measured: they are predicted to take the measured
+/// time, and two replicas, which need no more cores, are as fast as four.
 TEST(LayoutPolicies, PredictedKnowsOfRanksThatShareCores) {
   const Job job = job_of_units(8, 8);
   const Asked asked = freeze(job, request_of_grid(4, 1), 0);
@@ -215,13 +215,13 @@ TEST(LayoutPolicies, PipetransformerHalvesWhenTheLargestStageIsSmallerThanAtTheS
     layouts.push_back(
         short_form(decision.next ? decision.next->assignment.layout : asked.now.layout));
   }
-  // 4 stages of 4 units at the start. 12 + 4/6 units on 2 stages are 6.3 each; 4 + 12/6 are 3;
-  // on one stage, 2 + 14/6 are 4.3.
+  // Starts with 4 stages of 4 units. 12 + 4/6 units on 2 stages are 6.3 each; 4 + 12/6 are 3; on
+  // one stage, 2 + 14/6 are 4.3.
   EXPECT_EQ(layouts, (std::vector<std::string>{"pp4xdp1", "pp4xdp1", "pp4xdp1", "pp4xdp1",
                                                "pp2xdp2", "pp2xdp2"}));
 }
 
-/// As after a resume.
+/// Like after a resume.
 TEST(LayoutPolicies, PipetransformerHasNoDeeperPipelinesThanThereAreRanks) {
   const Job job = job_of_units(16, 8);
   for (const int frozen : {0, 8, 14}) {
@@ -281,7 +281,7 @@ TEST(GrownBatch, MayHaveMoreReplicasThanABatchHasLeaves) {
     }
 }
 
-/// As after a resume on fewer ranks.
+/// Like after a resume on fewer ranks.
 TEST(GrownBatch, StaysWhereTheReplicasDo) {
   const Job job = job_of_units(16, 8);
   for (const int pp : {1, 2}) {
@@ -302,8 +302,8 @@ TEST(GrownBatch, StaysWhereTheReplicasDo) {
   }
 }
 
-/// Cost of a decision: it is bounded, whatever the number of ranks. Loading makes each layout take
-/// longer than any bound, so that all are looked at.
+/// The cost of a decision is bounded for any number of ranks. The load makes each layout take
+/// longer than any bound, so all are considered.
 TEST(LayoutPolicies, ADecisionForManyRanksTakesSeconds) {
   for (const int world : {16, 512}) {
     const int microbatches = 4 * world;

@@ -1,5 +1,5 @@
-// Plans as large as they get: making, checking and simulating one of 64 ranks with 4 stages each
-// and 512 microbatches takes two seconds and less than a gigabyte, not minutes.
+// The largest plans: making, checking and simulating one for 64 ranks with 4 stages each and 512
+// microbatches takes at most two seconds and less than a gigabyte.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace concertina {
 namespace {
 
 constexpr int kRanks = 64, kMicrobatches = 512, kChunks = 4;
-constexpr double kMostSeconds = 2, kMostBytes = 1e9;  // of one core, in an optimised build
+constexpr double kMostSeconds = 2, kMostBytes = 1e9;  // on one core, in an optimized build
 
 Layout large_layout() {
   std::vector<UnitRange> units;
@@ -38,11 +38,11 @@ TEST(LargePlans, AreMadeCheckedAndSimulatedInSeconds) {
   const double simulated = cpu_seconds(), bytes = peak_bytes() - resident;
 
   EXPECT_FALSE(violation) << violation->text;
-  // One round of forwards and backwards through all ranks, then no rank waits any more.
+  // Forwards and backwards pass once through all ranks; then no rank waits.
   EXPECT_DOUBLE_EQ(timeline.makespan, 3.0 * (kMicrobatches * kChunks + kRanks - 1));
   std::printf("%zu actions: made in %.3f s, check %.3f s, simulate %.3f s, %.0f MB\n",
               action_count(plan), made - start, checked - made, simulated - checked, bytes / 1e6);
-  if (!kOptimised) GTEST_SKIP() << "no bounds for builds that are not optimised";
+  if (!kOptimised) GTEST_SKIP() << "no limits for builds without optimization";
   EXPECT_LT(simulated - start, kMostSeconds);
   EXPECT_LT(bytes, kMostBytes);
 }
@@ -50,7 +50,7 @@ TEST(LargePlans, AreMadeCheckedAndSimulatedInSeconds) {
 TEST(LargePlans, AreRefusedAsQuickly) {
   const Layout layout = large_layout();
   Plan plan = make_plan(layout, "1f1b");
-  // Rank 16 posts a gradient ahead of an output, rank 17 that gradient behind the output.
+  // Rank 16 posts a gradient before an output, rank 17 that gradient after the output.
   std::vector<Action>& row = plan.rows[16];
   const auto is = [](Kind kind) { return [=](const Action& one) { return one.kind == kind; }; };
   const auto send = std::find_if(row.begin() + std::ssize(row) / 2, row.end(), is(Kind::SEND_F));

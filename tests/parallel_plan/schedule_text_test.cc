@@ -1,4 +1,4 @@
-// The text form of plans: exact round trips, and errors that say where and what.
+// The text form of plans: exact round trips, and errors that say what is wrong and where.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -17,7 +17,7 @@ Action random_action() {
   return {kind, stage, kind == Kind::REDUCE ? -1 : *rc::gen::inRange(0, 100000)};
 }
 
-/// One action, or a pair.
+/// Appends one action, or a pair.
 void append_random(std::vector<Action>& row) {
   const Action action = random_action();
   row.push_back(action);

@@ -1,4 +1,4 @@
-// Searched schedules: within the bound, never worse than what there is, the same every time.
+// Searched schedules: within the limit, never worse than named ones, and reproducible.
 #include "parallel/generate/search.h"
 
 #include <gtest/gtest.h>
@@ -41,8 +41,8 @@ Plan finished(const Plan& compute, const Layout& layout) {
   return add_reduction(add_transfers({merge_input_weight({compute, layout}), layout}));
 }
 
-/// What is found is accepted, within the bound and as long as judged, and no schedule within the
-/// bound is shorter; whether steps or spans count, and however much of a microbatch W needs.
+/// The result is accepted, within the limit and as long as reported, and no schedule within the
+/// limit is shorter, for steps and spans, and for any share of a microbatch that W needs.
 TEST(Search, IsNeverLongerThanAnyScheduleWithinTheBound) {
   std::mt19937 random(7);
   for (const auto& [name, layout] : odd_layouts()) {
@@ -81,14 +81,14 @@ TEST(Search, IsNeverLongerThanAnyScheduleWithinTheBound) {
 }
 
 TEST(Search, FindsTheLowerBoundWhereThereIsOne) {
-  // One rank waits for nothing; two stages with room for everything wait for the first forward.
+  // One rank never waits; two stages with enough memory wait only for the first forward.
   const Layout one = over({0, 0, 0}, 3), two = straight(2, 8);
   EXPECT_DOUBLE_EQ(search(one, unit_costs(one), {}, quick()).seconds, 27);
   EXPECT_DOUBLE_EQ(search(two, unit_costs(two), {}, quick()).seconds, 25);
 }
 
-/// The bound is never above what is found, is met by schedules that are known to be best, and takes
-/// messages and stages that differ into account.
+/// The bound is never above a result, is reached by schedules known to be optimal, and accounts for
+/// messages and unequal stages.
 TEST(Search, TheBoundIsBelowEverySchedule) {
   std::mt19937 random(17);
   for (const auto& [name, layout] : odd_layouts()) {
@@ -126,7 +126,7 @@ TEST(Search, AFewActionsTakeAFewMoves) {
   std::mt19937 random(1);
   const Costs costs = random_costs(layout, random);
   int asked = 0;
-  SearchBounds bounds{.peak_activations = {1, 1}};  // far from the bound without one
+  SearchBounds bounds{.peak_activations = {1, 1}};  // much less than without a limit
   bounds.effort = 300'000'000;
   bounds.goes_on = [&](double) { return ++asked > 0; };
   const SearchResult found = search(layout, costs, named_plans(layout), bounds);
@@ -144,7 +144,7 @@ TEST(Search, IsTheSameEveryTime) {
   EXPECT_TRUE(std::isinf(search(layout, costs, {}, quick({0, 0, 0, 0})).seconds));
 }
 
-/// Rows of a rule, if it gives any, are complete and keep at most `bound(rank)` on each rank.
+/// Expects that the rows of a rule, if any, are complete and keep at most `bound(rank)` per rank.
 void expect_rows(const std::optional<Rows>& rows, const Layout& layout, double kept,
                  const std::function<double(std::size_t rank)>& bound, int& made) {
   if (!rows) return;
@@ -188,7 +188,7 @@ TEST(Search, KeptPeakIsThePeakWhereWNeedsEverything) {
   EXPECT_DOUBLE_EQ(kept_peak(row, 0), 2);
 }
 
-/// Qi et al. 2024, tables 5 and 9: what their search finds with the memory of 1F1B (ZB-1p), and
+/// Qi et al. 2024, tables 5 and 9: the results of their search with the memory of 1F1B (ZB-1p) and
 /// with twice as much (ZB-2p), where W needs 32 h of 34 h + 5 a s (table 1).
 TEST(Search, ReachesThePublishedZeroBubbleSchedules) {
   struct Published {
@@ -216,9 +216,9 @@ TEST(Search, ReachesThePublishedZeroBubbleSchedules) {
   }
 }
 
-/// The last rank cannot put off more W than it may keep, which bounds the span from below:
-/// (p-1) (F + I + 2 message) + m (F + I) + (m - most) W + W. With what W needs as all of a
-/// microbatch the search comes to that bound.
+/// The last rank cannot delay more W than it may keep, so the span is at least (p-1) (F + I + 2
+/// message) + m (F + I) + (m - most) W + W. If W needs all of a microbatch, the search reaches this
+/// bound.
 TEST(Search, ReachesTheLowerBoundOfStrictMemory) {
   const int p = 8, m = 24, most = 16;
   const Layout layout = straight(p, m);
@@ -231,7 +231,7 @@ TEST(Search, ReachesTheLowerBoundOfStrictMemory) {
   EXPECT_DOUBLE_EQ(search(layout, costs, {}, bounds).seconds, least);
 }
 
-/// Effort for minutes, but nothing to search: the one rank computes all the time anyway.
+/// Effort for minutes, but nothing to search: the only rank is never idle.
 TEST(Search, OneRankTakesNoEffort) {
   const Layout layout = over({0, 0, 0}, 16);
   SearchBounds bounds;

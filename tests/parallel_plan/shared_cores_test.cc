@@ -1,4 +1,4 @@
-// Ranks that share cores: what can be worked out by hand, and bounds that hold for every schedule.
+// Ranks that share cores: results computed by hand, and bounds for every schedule.
 #include "parallel/simulate/shared_cores.h"
 
 #include <gtest/gtest.h>
@@ -24,14 +24,14 @@ TEST(SharedCores, ReplicasTakeTurns) {
   EXPECT_DOUBLE_EQ(shared_core_factor(plan, layout, unit_costs(layout), {0, 0, 1, 1}, 2), 1)
       << "two hosts";
   EXPECT_DOUBLE_EQ(shared_core_factor(plan, layout, unit_costs(layout), {0, 0, 0, 1}, 2), 1.5)
-      << "an uneven one";
+      << "an uneven division";
 }
 
 TEST(SharedCores, APipelineOnOneCoreDoesOneThingAtATime) {
   const Layout layout = straight(3, 4);
   const Plan plan = compute_plan(layout, "1f1b");
   const Costs costs = unit_costs(layout);
-  // 3 stages x 4 microbatches x (F + I + W) one after the other, while at most two ranks wait.
+  // 3 stages x 4 microbatches x (F + I + W) in sequence, while at most two ranks wait.
   const double seconds =
       shared_core_factor(plan, layout, costs, {}, 1) * simulate(plan, layout, costs).makespan;
   EXPECT_GT(seconds, 36);
@@ -47,8 +47,8 @@ TEST(SharedCores, MessagesAreWorkOfBothRanks) {
   costs.boundary_bytes = 10;
   costs.post = 2.5;
   costs.local.send_cpu = costs.local.receive_cpu = 0.05;
-  // On one core 4 x (5 + 1 + 2 x 2) and 8 messages of 3 on either side: 88. With two, rank 0's last
-  // gradient ends at 57. Without messages 40 and 29.
+  // On one core, 4 x (5 + 1 + 2 x 2) and 8 messages of 3 on either side: 88. On two, rank 0's last
+  // gradient ends at 57. Without messages, 40 and 29.
   const double with = shared_core_factor(plan, layout, costs, {}, 1);
   EXPECT_GE(without, 40.0 / 29);
   EXPECT_LE(without, 40.0 / 29 * (1 + kWaitingShare));
@@ -57,18 +57,18 @@ TEST(SharedCores, MessagesAreWorkOfBothRanks) {
 }
 
 TEST(SharedCores, RanksThatWaitSlowThoseThatDoNot) {
-  // One microbatch: never more than one of four ranks has something to do.
+  // One microbatch: at most one of four ranks works at any time.
   const Layout layout = straight(4, 1);
   const Plan plan = compute_plan(layout, "1f1b");
   const Costs costs = unit_costs(layout);
   EXPECT_DOUBLE_EQ(shared_core_factor(plan, layout, costs, {}, 1), 1 + 3 * kWaitingShare);
   EXPECT_DOUBLE_EQ(shared_core_factor(plan, layout, costs, {}, 2), 1 + kWaitingShare);
-  EXPECT_DOUBLE_EQ(shared_core_factor(plan, layout, costs, {}, 3), 1) << "a core to spare";
+  EXPECT_DOUBLE_EQ(shared_core_factor(plan, layout, costs, {}, 3), 1) << "one core is idle";
 }
 
 TEST(SharedCores, RanksStayOnTheirCores) {
   // Two microbatches fill a pipeline of four only in the middle: two ranks that share a core may
-  // have work at once while the other core has none.
+  // have work while the other core has none.
   const Layout layout = straight(4, 2);
   const Plan plan = compute_plan(layout, "gpipe");
   const Costs costs = unit_costs(layout);
@@ -82,7 +82,7 @@ TEST(SharedCores, TheUpdateSharesThemAsWell) {
   const Plan plan = compute_plan(layout, "1f1b");
   Costs costs = unit_costs(layout);
   costs.ranks = {{.update = 3}, {.update = 1}};
-  // 3 of compute and 3 of the longer update; on one core 6 and 4.
+  // 3 of compute and 3 of the longer update; on one core, 6 and 4.
   EXPECT_DOUBLE_EQ(shared_core_factor(plan, layout, costs, {}, 1), 10.0 / 6);
 }
 

@@ -1,4 +1,4 @@
-// What the simulator says of exchanges of gradients between replicas, and of the update after them.
+// The simulator's exchanges of gradients between replicas, and the update after them.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -10,14 +10,14 @@
 namespace concertina {
 namespace {
 
-/// A leaf of each holder.
+/// One leaf per holder.
 std::vector<Share> one_each(int holders) {
   std::vector<Share> shares;
   for (int h = 0; h < holders; ++h) shares.push_back({{0, {h, h + 1}}});
   return shares;
 }
 
-/// Bytes of gradients that stage 0 or 1 of the first pipeline shares with stage 2, the second one.
+/// Bytes of gradients that stage 0 or 1 of the first pipeline shares with stage 2 of the second.
 BucketCosts shared_bucket(int stage, double bytes) {
   return {.ranks = {stage, 2},
           .stages = {stage, 2},
@@ -31,22 +31,22 @@ TEST(Exchange, OverlapsAndStepWaitsForAll) {
   const Layout layout = two_and_one();
   Costs costs = unit_costs(layout);
   costs.local.bandwidth = 1;
-  costs.buckets = {shared_bucket(1, 8), shared_bucket(0, 8)};  // 4 bytes a direction
+  costs.buckets = {shared_bucket(1, 8), shared_bucket(0, 8)};  // 4 bytes in each direction
   costs.ranks.assign(3, {.norm = 0.5, .update = 1.5});
   const Timeline timeline = simulate(make_plan(layout, "1f1b"), layout, costs);
-  // stage 1 (rank 1) ends at 13, stage 0 at 15; rank 2 at 6, but shares its units with both
+  // Stage 1 (rank 1) ends at 13, stage 0 at 15; rank 2 at 6, but it shares units with both.
   EXPECT_DOUBLE_EQ((timeline.rows[1].end() - 2)->end, 13 + 4);
   EXPECT_DOUBLE_EQ((timeline.rows[0].end() - 2)->end, 15 + 4);
   EXPECT_DOUBLE_EQ((timeline.rows[2].end() - 2)->end, 15 + 4);
-  // ... and then 4 bytes of weights both ways
+  // Then 4 bytes of weights in both directions.
   for (const auto& row : timeline.rows) EXPECT_DOUBLE_EQ(row.back().start, 19);
   EXPECT_DOUBLE_EQ(timeline.makespan, 19.5 + 4);
-  EXPECT_DOUBLE_EQ(timeline.busy[2], 2 * 3 + 0.5 + 1.5);  // waiting for weights is not work
+  EXPECT_DOUBLE_EQ(timeline.busy[2], 2 * 3 + 0.5 + 1.5);  // waiting for weights is idle time
 }
 
 TEST(Exchange, AmongComputeWaitsForNothing) {
-  // Two replicas of two stages on one rank each; stage 1's REDUCE in the middle of the row, as in
-  // PyTorch's files.
+  // Two replicas of two stages on one rank each; stage 1's REDUCE is in the middle of the row, as
+  // in PyTorch's files.
   Layout layout = over({0, 0}, 1);
   layout.pipelines.push_back(layout.pipelines[0]);
   layout.pipelines[1].first_microbatch = 1;
@@ -67,13 +67,13 @@ TEST(Exchange, AmongComputeWaitsForNothing) {
                        {Kind::B, 2 * rank, rank},     {Kind::STEP, 0, -1}};
   const Timeline timeline = simulate(plan, layout, costs);
   EXPECT_DOUBLE_EQ(timeline.rows[0][4].start, 4);
-  EXPECT_DOUBLE_EQ(timeline.rows[0][5].start, 4 + 7);  // STEP waits for what left at 4
+  EXPECT_DOUBLE_EQ(timeline.rows[0][5].start, 4 + 7);  // STEP waits for what was sent at 4
 }
 
 constexpr double kMediumBytes = 4.0 * (51.5e6 + 24 * (4.2e6 + 8.4e6));  // GPT-2 medium
 
-/// Seconds of exchanging the gradients of GPT-2 medium (355 million parameters) between replicas of
-/// one rank, `per_host` of them on each host, and of gathering the weights.
+/// Returns the seconds to exchange the gradients of GPT-2 medium (355 million parameters) between
+/// replicas of one rank, `per_host` of them on each host, and to gather the weights.
 double exchange_seconds(int replicas, int per_host, const LinkCosts& link,
                         const std::string& scheme = "all-to-all") {
   const Layout layout = make_layout({{0, 1}}, {1, replicas}, replicas, replicas);
@@ -105,7 +105,7 @@ double exchange_seconds(int replicas, int per_host, const LinkCosts& link,
   return simulate(make_plan(layout, "1f1b"), layout, costs).makespan;
 }
 
-/// The same between hosts of one rank, over what a ring would take.
+/// Returns the same between hosts of one rank, divided by a ring's time.
 double over_a_ring(int replicas, const LinkCosts& link, const std::string& scheme) {
   const double ring = 2 * kMediumBytes * (replicas - 1) / replicas / link.bandwidth;
   return exchange_seconds(replicas, 1, link, scheme) / ring;
@@ -129,7 +129,7 @@ TEST(Exchange, OfAThousandReplicasTakesSeconds) {
 }
 
 TEST(Exchange, HostsOfSeveralRanksExchangeOneSumEach) {
-  // What each host has to send and receive once its ranks have added up.
+  // What each host must send and receive after its ranks have added their gradients.
   const LinkCosts link{.latency = 5e-6, .bandwidth = 25e9};
   for (const auto& [hosts, per_host] : {std::pair(2, 2), {2, 8}, {8, 8}, {16, 4}}) {
     const double bound = 2 * kMediumBytes * (hosts - 1) / hosts / link.bandwidth;

@@ -1,4 +1,4 @@
-// The simulator: figures that can be worked out by hand.
+// The simulator: results that can be computed by hand.
 #include "parallel/simulate/simulate.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace concertina {
 namespace {
 
-/// Compute actions alone, B as I and W.
+/// Returns only compute actions, with B as I and W.
 Rows i_and_w_rows(const Plan& plan) {
   Rows rows;
   for (const std::vector<Action>& row : plan.rows) {
@@ -67,9 +67,8 @@ TEST(Simulate, TransfersTakeLatencyAndBandwidth) {
 }
 
 /// Qi et al. 2023 (arXiv 2401.10241), tables 4 and 5, two rows of the smallest model: milliseconds
-/// of F, B, W and a message; bubbles of 1F1B and ZB-H1. Entered by hand, not
-/// read from the paper's files: what speaks for the entries is that four bubbles follow from the
-/// times to the fourth digit.
+/// of F, B, W and a message; bubbles of 1F1B and ZB-H1. Entered by hand, not read from the paper's
+/// files; that four bubbles follow from the times to the fourth digit supports the entries.
 TEST(Simulate, ALatencyAloneGivesThePublishedBubbles) {
   struct Published {
     int p, m;
@@ -90,14 +89,14 @@ TEST(Simulate, ALatencyAloneGivesThePublishedBubbles) {
   }
 }
 
-/// By each action's inputs alone: no message waits for its receiver, for another message or its
-/// SEND's turn, and no sender for a buffer, however long messages take.
+/// Only inputs matter: messages never wait for the receiver, for other messages or for the turn of
+/// their SEND, and senders never wait for a buffer, however long messages take.
 TEST(Simulate, ALatencyAloneHoldsNothingUp) {
   for (const char* name : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v"}) {
     SCOPED_TRACE(name);
     const Layout layout = folded(find_schedule(name), 4, 12);
     Costs costs = unit_costs(layout);
-    // The I of a B that is split would end before the B does.
+    // Of a split B, I would end before the B does.
     for (StageCosts& stage : costs.stages)
       if (name[0] != 'z') stage = {.forward = 1, .input = 2, .weight = 0};
     costs.local.latency = 0.25;
@@ -106,9 +105,9 @@ TEST(Simulate, ALatencyAloneHoldsNothingUp) {
     const auto by_inputs = [&] { return RowJudge(layout, costs).makespan(i_and_w_rows(plan)); };
     const double alone = simulate(plan, layout, costs).makespan;
     EXPECT_DOUBLE_EQ(alone, by_inputs());
-    costs.local.eager_bytes = 100;  // says it
+    costs.local.eager_bytes = 100;  // as declared
     EXPECT_DOUBLE_EQ(simulate(plan, layout, costs).makespan, alone);
-    costs.local.eager_bytes = 99;  // the last byte waits for an answer
+    costs.local.eager_bytes = 99;  // the last byte waits for a reply
     EXPECT_GT(simulate(plan, layout, costs).makespan, alone);
     costs.local = {.latency = 1, .bandwidth = 3, .send_cpu = 2};
     costs.post = 0.5;
@@ -119,7 +118,7 @@ TEST(Simulate, ALatencyAloneHoldsNothingUp) {
   }
 }
 
-/// Each published definition is its paper's closed form where that holds.
+/// Each published definition gives its paper's closed form where that applies.
 TEST(Bubble, DefinitionsAreThoseOfThePapers) {
   const auto value = [](const char* name, const Plan& plan, const Timeline& timeline) {
     for (const BubbleDefinition& one : bubble_definitions())
@@ -136,11 +135,11 @@ TEST(Bubble, DefinitionsAreThoseOfThePapers) {
     const Timeline timeline = simulate(plan, layout, costs);
     const double idle = (p - 1.0) / (chunks * m);
     EXPECT_NEAR(value("megatron", plan, timeline), idle, 1e-12) << name;
-    // The first rank starts first and ends last: its span is the whole of it.
+    // The first rank starts first and ends last, so its span is the whole step.
     EXPECT_NEAR(value("zero_bubble", plan, timeline), idle / (1 + idle), 1e-12) << name;
     EXPECT_NEAR(value("idle_share", plan, timeline), idle / (1 + idle), 1e-12) << name;
   }
-  // (p-1) (F + I - 2 W) is ZB-H2's bubble: none at F = I = W, though ranks start one by one.
+  // (p-1) (F + I - 2 W) is ZB-H2's bubble: 0 for F = I = W, although ranks start one after another.
   const Layout layout = straight(p, m);
   const Plan plan = make_plan(layout, "zb-h2");
   const Timeline timeline = simulate(plan, layout, unit_costs(layout));
@@ -152,7 +151,7 @@ TEST(Bubble, DefinitionsAreThoseOfThePapers) {
 }
 
 TEST(Simulate, MessagesOfAChannelShareItsBandwidth) {
-  // Four forwards of 1 s each; the link needs 3 s for a message: the last one arrives after 1 + 12.
+  // Four forwards of 1 s each; a message takes 3 s on the link: the last one arrives after 1 + 12.
   EXPECT_DOUBLE_EQ(TwoStages({.bandwidth = 10.0 / 3}, 4).of(Kind::F, 1, 3).start, 13);
 }
 
@@ -179,7 +178,7 @@ TEST(Simulate, RanksOfAHostShareItsLink) {
   const Plan plan = make_plan(crossed, "1f1b", {.reduction = false});
   EXPECT_DOUBLE_EQ(simulate(plan, crossed, costs).makespan, 6);
   costs.hosts = {0, 0, 1, 1};
-  // forwards leave at 1 and arrive at 2 and 3; gradients of 5 and 6 arrive at 6 and 7
+  // Forwards leave at 1 and arrive at 2 and 3; gradients of 5 and 6 arrive at 6 and 7.
   EXPECT_DOUBLE_EQ(simulate(plan, crossed, costs).makespan, 7 + 2);
   costs.pairs[{0, 2}] = costs.pairs[{1, 3}] = {.latency = 4};
   EXPECT_DOUBLE_EQ(simulate(plan, crossed, costs).makespan, 1 + 4 + 3 + 1 + 1 + 2);
@@ -194,13 +193,13 @@ TEST(Simulate, CopiesTakeTheTimeOfTheRankThatMakesThem) {
 
 TEST(Simulate, MessagesSlowTheComputeThatTheyPass) {
   const TwoStages two({.bandwidth = 2, .send_cpu = 0.1, .receive_cpu = 0.05});  // 0.2 and 0.1
-  // The first activation passes from 1 to 6, beside the second F; the second one from 6 to 11,
-  // beside F of the first.
+  // The first activation is sent from 1 to 6, during the second F; the second one from 6 to 11,
+  // during F of the first.
   EXPECT_DOUBLE_EQ(two.of(Kind::F, 0, 1).end, 1 + 1 / 0.8);
   EXPECT_DOUBLE_EQ(two.of(Kind::F, 1, 0).end, 6 + 1 / 0.9);
   EXPECT_DOUBLE_EQ(two.of(Kind::F, 1, 1).end, 11 + 1);
-  // B 0 ends at 14, its gradient passes beside B 1, at rank 1's 0.8; rank 0 waits, which costs
-  // nothing, then computes beside the second gradient.
+  // B 0 ends at 14, and its gradient is sent during B 1, at rank 1's 0.8; rank 0 waits, which costs
+  // nothing, then computes during the second gradient.
   EXPECT_DOUBLE_EQ(two.of(Kind::B, 1, 1).end, 14 + 2 / 0.8);
   EXPECT_DOUBLE_EQ(two.of(Kind::B, 0, 0).start, 19);
   EXPECT_DOUBLE_EQ(two.of(Kind::B, 0, 0).end, 19 + 2 / 0.9);
@@ -212,27 +211,27 @@ TEST(Simulate, TheRestOfAMessageWaitsForBothToLook) {
   TwoStages two({.bandwidth = 2, .eager_bytes = 0.75});
   two.costs.stages[0].units = 4;
   two.costs.stages[1].units = 2;
-  // Sent at 1, its first bytes are there at 1.375; rank 0 looks after a quarter of its second F,
-  // at 1.5, and sends the other 9.25 bytes in 4.625 s.
+  // Sent at 1, its first bytes arrive at 1.375; rank 0 checks after a quarter of its second F, at
+  // 1.5, and sends the other 9.25 bytes in 4.625 s.
   EXPECT_DOUBLE_EQ(two.of(Kind::F, 1, 0).start, 6.125);
-  // The second one's first bytes are behind them until 6.5; rank 1 looks after half of its F, at
-  // 6.625; rank 0 waits, so it looks at once.
+  // The second one's first bytes follow them until 6.5; rank 1 checks after half of its F, at
+  // 6.625; rank 0 waits, so it checks immediately.
   EXPECT_DOUBLE_EQ(two.of(Kind::F, 1, 1).start, 6.625 + 4.625);
 }
 
 TEST(Simulate, AnswersStandInLineBehindData) {
   TwoStages two({.bandwidth = 2, .eager_bytes = 0}, 2, "1f1b");
-  // The second activation passes from 7 to 12, as it is received after F of 6 to 7. The gradient
-  // of 9 is answered at 9, but rank 1 sees that after the activation: it passes from 12 to 17.
+  // The second activation is sent from 7 to 12, as it is received after F of 6 to 7. The gradient
+  // of 9 is answered at 9, but rank 1 notices after the activation: it is sent from 12 to 17.
   EXPECT_DOUBLE_EQ(two.of(Kind::F, 1, 1).start, 12);
   EXPECT_DOUBLE_EQ(two.of(Kind::B, 0, 0).start, 17);
   EXPECT_DOUBLE_EQ(two.run().makespan, 17 + 5 + 2);
-  two.costs.local.eager_bytes = 10;  // nothing waits for an answer
+  two.costs.local.eager_bytes = 10;  // nothing waits for a reply
   EXPECT_DOUBLE_EQ(two.run().makespan, 14 + 5 + 2);
 }
 
-/// Actions of a row do not overlap; seconds of waiting on the critical path and of what it leads
-/// over are the whole step.
+/// Actions of a row do not overlap; the critical path, with its waits and messages, is as long as
+/// the step.
 TEST(Simulate, TheCriticalPathIsAsLongAsTheStep) {
   for (const auto& [name, layout] : odd_layouts())
     for (const bool transfers : {true, false}) {
@@ -252,7 +251,7 @@ TEST(Simulate, TheCriticalPathIsAsLongAsTheStep) {
       for (const PathStep& step : timeline.critical_path) {
         const Interval& interval = timeline.rows[step.rank][step.position];
         EXPECT_GE(interval.start, now);
-        // Between two steps of the path there is nothing but one message.
+        // Consecutive steps of the path are separated by at most one message.
         EXPECT_LE(interval.start, now + (step.wait == Wait::none ? 0 : 0.625 * 2));
         EXPECT_EQ(step.waited > 0, step.wait != Wait::none);
         now = interval.end;

@@ -1,4 +1,4 @@
-// Skipped weight gradients: against all shares of a grid, and the properties of a policy.
+// Skipped weight gradients, compared with all shares of a grid, and the policy's properties.
 #include "parallel/policies/weight_skips.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace {
 
 TEST(LinearProgram, PricesAreWorthTheBestVertex) {
   EXPECT_TRUE(rc::check([] {
-    // Lines a x + b y = c, the axes included; every vertex is where two of them meet.
+    // Lines a x + b y = c, including the axes; every vertex is an intersection of two of them.
     std::vector<std::array<double, 3>> lines{{-1, 0, 0}, {0, -1, 0}};
     LinearProgram program;
     const auto number = [](int low) { return *rc::gen::inRange(low, 10) / 4.0; };
@@ -59,7 +59,7 @@ TEST(LinearProgram, PricesAreWorthTheBestVertex) {
 }
 
 TEST(LinearProgram, DoesNotCycle) {
-  // Beale's example, on which the rule of the largest gain cycles; its optimum is 1/20.
+  // Beale's example, on which the largest-gain rule cycles; its optimum is 1/20.
   const LinearProgram beale{{{0.25, -60, -0.04, 9}, {0.5, -90, -0.02, 3}, {0, 0, 1, 0}},
                             {0, 0, 1},
                             {0.75, -150, 0.02, -6}};
@@ -148,7 +148,7 @@ TEST(WeightSkips, AreInRangeAndNeverSlowerAnywhere) {
 }
 
 TEST(WeightSkips, OfManyStagesReachTheirBound) {
-  // Paths through equal stages bind together by the dozen.
+  // With equal stages, dozens of paths are critical at the same time.
   std::mt19937 random(7);
   std::uniform_real_distribution<double> seconds(0.5, 1.5);
   const Entry<Schedule>& schedule = find_schedule("interleaved-1f1b");
@@ -252,14 +252,14 @@ TEST(WeightsOnly, PlansWholeUnitsThatAllTrainNowAndThen) {
         seen.insert(group.units.begin(), group.units.end());
       }
       EXPECT_EQ(seen, (std::set<int>{1, 2, 4, 5, 6, 7, 8, 9, 10}));
-      EXPECT_GE(plan.step_ratio, plan.best_ratio - 0.05);  // rounding may skip more than it wants
+      EXPECT_GE(plan.step_ratio, plan.best_ratio - 0.05);  // rounding may skip more than planned
       EXPECT_LE(plan.step_ratio, 1);
       EXPECT_GE(plan.best_ratio, 1 - most / 3 - 1e-9);
     }
 }
 
 TEST(WeightsOnly, ReachesTheSharesOfTheProgram) {
-  // One stage of 12 units, of which 9 can skip: 4 of them by a half.
+  // One stage of 12 units, 9 of which can skip: 4 of them by a half.
   const SkipPlan one = plan_of(skipping_job(12), {}, 0.5);
   ASSERT_EQ(one.groups.size(), 1U);
   EXPECT_EQ(one.groups[0].skipped, 4);
@@ -290,7 +290,7 @@ TEST(WeightsOnly, DecidesFromItsStepOn) {
 TEST(WeightSkips, AreTheSameOnReplicas) {
   const Layout layout = make_layout({{0, 2}, {2, 3}}, {2, 2}, 8, 8);
   Costs costs = unit_costs(layout);
-  costs.stages[1].weight = 3;  // on one replica alone
+  costs.stages[1].weight = 3;  // on only one replica
   const WeightSkips found =
       skip_weights(make_plan(layout, "1f1b"), layout, costs, same_bound(layout, 0.5));
   ASSERT_EQ(found.share.size(), 4U);

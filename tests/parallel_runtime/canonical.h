@@ -1,5 +1,5 @@
-// The canonical sum of gradients by its definition (parallel/plan/reduction_tree.h), serially, and
-// gradients whose sum depends on the order of additions.
+// The canonical sum of gradients by definition (parallel/plan/reduction_tree.h), computed serially,
+// and gradients whose sum depends on the order of additions.
 #pragma once
 
 #include <bit>
@@ -23,7 +23,7 @@ inline float gradient_value(int bucket, int use, int microbatch, std::size_t ele
   return (words[2] & 1U) != 0U ? value : -value;
 }
 
-/// The node over leaves [first, last) of one element.
+/// Returns the node over leaves [first, last) for one element.
 inline float node_sum(int bucket, int use, std::size_t element, int first, int last,
                       int leaf_microbatches) {
   if (last - first == 1) {
@@ -37,7 +37,7 @@ inline float node_sum(int bucket, int use, std::size_t element, int first, int l
          node_sum(bucket, use, element, first + left, last, leaf_microbatches);
 }
 
-/// The gradient of one element of a bucket: its uses in unit order.
+/// Returns the gradient of one element of a bucket: the sum of its uses in unit order.
 inline float canonical_sum(const Bucket& bucket, int index, std::size_t element, int microbatches,
                            int leaves) {
   float sum = node_sum(index, bucket.uses[0], element, 0, leaves, microbatches / leaves);

@@ -1,4 +1,4 @@
-// The order of exchanges: no two ranks send to the same one in a step, and everything gets there.
+// The order of exchanges: in each step, a rank receives from one other; everything is delivered.
 #include "core/model/exchange_order.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The executor against a stage that checks all it is given: buffers live as long as they must, hold
-// what was put into them, and are as many as the plan predicts, for every schedule of the registry.
+// Runs the executor with a stage that checks all its arguments: for every registered schedule,
+// buffers live long enough, keep their contents, and are as many as the plan predicts.
 #include "parallel/runtime/executor.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kCheckedMicrobatches = 8, kCheckedLeaves = 4;
 
-/// Every B as I now and W at the end of the row: the most that a plan can keep.
+/// Splits each B into I now and W at the end of the row: the most that a plan can keep.
 Plan weights_at_the_end(Plan plan) {
   for (std::vector<Action>& row : plan.rows) {
     std::vector<Action> weights;
@@ -93,7 +93,7 @@ class CheckedRank {
     return it->stages.back();
   }
 
-  /// Each action of the row reached its stage once, and nothing else did.
+  /// Expects that each action of the row was called once on its stage, and nothing else.
   void expect_calls() {
     std::map<std::tuple<int, char, int>, int> planned, called;
     for (const Action& action : row())
@@ -105,7 +105,7 @@ class CheckedRank {
           called[{s, call.first, call.second}] = times;
     EXPECT_EQ(called, planned);
   }
-  /// Overlapped pairs of one stage with several units took turns; nothing else did.
+  /// Expects that exactly the overlapped pairs of one stage with several units alternated.
   void expect_interleaving() {
     for (int s = 0; s < stage_count(); ++s) {
       if (stage(s) == nullptr) continue;
@@ -174,7 +174,7 @@ void expect_runs(const ExecutorCase& one) {
       one.delivery);
 }
 
-/// With its backwards whole, split, and overlapped with forwards.
+/// Runs with whole backwards, split ones, and backwards overlapped with forwards.
 void expect_runs_in_every_way(const NamedLayout& at, const Plan& compute, const std::string& name) {
   const auto complete = [&](const Plan& plan) {
     return add_reduction(add_transfers({plan, at.layout}));

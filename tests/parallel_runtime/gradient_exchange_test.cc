@@ -1,4 +1,4 @@
-// Gradients over ranks: for random models, layouts and schedules each owner ends with the serial
+// Gradients over ranks: for random models, layouts and schedules, each owner gets the serial
 // canonical sum, bit for bit.
 #include "parallel/runtime/gradient_exchange.h"
 #include "core/arena.h"
@@ -27,8 +27,8 @@ struct Problem {
   std::vector<std::vector<float>> expected;  // by bucket
 };
 
-/// Units of zero to three tensors, small and of several blocks; one tensor shared by the ends and
-/// perhaps by one in the middle, one by neighbours.
+/// Units with zero to three tensors, small or of several blocks; one tensor is shared by the ends
+/// and possibly one unit between, another by neighbors.
 Problem random_problem(std::mt19937& random) {
   const auto pick = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(random);
@@ -74,7 +74,7 @@ void write_gradient(GradientExchange& exchange, const Problem& problem, int b, i
   exchange.end(b, unit, microbatch);
 }
 
-/// The gradients of one rank's row, units of a stage in backward order.
+/// Produces the gradients of one rank's row, with a stage's units in backward order.
 void run_row(GradientExchange& exchange, const Problem& problem, const Layout& layout,
              const std::vector<Action>& row) {
   for (const Action& action : row) {
@@ -126,7 +126,7 @@ void expect_canonical(const Problem& problem, const NamedLayout& one, std::strin
         EXPECT_EQ(arena.used(), arena.capacity());
         const Groups groups(world, assignment);
         exchange.connect(groups, *backend);
-        for (int step = 0; step < 2; ++step) {  // the second on what the first has left
+        for (int step = 0; step < 2; ++step) {  // the second uses what the first left
           run_row(exchange, problem, one.layout, plan.rows[rank]);
           expect_parts(exchange, problem, owners, rank);
           world.barrier();
@@ -135,7 +135,7 @@ void expect_canonical(const Problem& problem, const NamedLayout& one, std::strin
       delivery);
 }
 
-/// `ranks` ranks on one host, or on any of three.
+/// `ranks` ranks on one host, or each on one of three hosts.
 std::vector<int> random_hosts(int ranks, std::mt19937& random) {
   std::vector<int> hosts(static_cast<std::size_t>(ranks));
   const auto count = 1 + random() % 3;

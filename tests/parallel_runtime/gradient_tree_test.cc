@@ -1,5 +1,5 @@
-// Sums of one use on one rank: the canonical tree's bits whatever the order, in the promised
-// number of buffers.
+// Sums of one use on one rank: the canonical tree's bits for any order, in the promised number of
+// buffers.
 #include "parallel/runtime/gradient_tree.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ constexpr std::size_t kElements = 3;
 
 struct Case {
   int microbatches = 1, leaves = 1;
-  std::vector<int> order;  // of microbatches, ascending inside a leaf
+  std::vector<int> order;  // of microbatches, ascending within a leaf
 };
 
 Case random_case(std::mt19937& random) {
@@ -48,7 +48,7 @@ Case random_case(std::mt19937& random) {
   return one;
 }
 
-/// The largest nodes below `node` all of whose leaves are done, ascending.
+/// Adds the largest nodes below `node` whose leaves are all done, in ascending order.
 void complete_nodes(TreeNode node, const std::vector<bool>& done, std::vector<TreeNode>& nodes) {
   const auto leaf = [&](int i) { return done[i]; };
   bool all = true;
@@ -59,8 +59,8 @@ void complete_nodes(TreeNode node, const std::vector<bool>& done, std::vector<Tr
   complete_nodes(split(node).right, done, nodes);
 }
 
-/// Sums that exist at once: of complete nodes before the microbatch's additions, and of leaves
-/// under way.
+/// Returns the number of sums that exist at once: of complete nodes before the microbatch's
+/// additions, and of unfinished leaves.
 int buffers_needed(const Case& one) {
   const int run = one.microbatches / one.leaves;
   std::vector<bool> done(static_cast<std::size_t>(one.leaves), false);
@@ -84,7 +84,7 @@ void expect_canonical(const Case& one, Backend& backend) {
   std::vector<View> views;
   for (int i = 0; i < tree.buffers(); ++i) views.push_back(memory.emplace_back(kElements).view());
   tree.attach(views);
-  for (int step = 0; step < 2; ++step) {  // the second on what the first has left
+  for (int step = 0; step < 2; ++step) {  // the second uses what the first left
     for (const int m : one.order) {
       give(tree.begin(m), 0, kElements, [&](std::size_t e) { return gradient_value(0, 0, m, e); });
       EXPECT_EQ(tree.end(m, backend), m == one.order.back());
@@ -133,7 +133,7 @@ TEST(GradientTree, TheOrderOfAdditionsMatters) {
     }
     different += forward != backward ? 1 : 0;
   }
-  EXPECT_GT(different, 16);  // or the tests above could not fail
+  EXPECT_GT(different, 16);  // otherwise the tests above could not fail
 }
 
 TEST(GradientTree, RefusesALeafThatIsNotWhole) {

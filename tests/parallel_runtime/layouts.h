@@ -1,4 +1,4 @@
-// Layouts over a given number of units and leaves, of every kind that the runtime has to run.
+// Layouts of every kind for the runtime, over a given number of units and leaves.
 #pragma once
 
 #include <random>
@@ -15,7 +15,7 @@ struct NamedLayout {
   Layout layout;
 };
 
-/// Stage s on ranks[s], units cut evenly; all microbatches [first, last).
+/// Stage s is on ranks[s], with units cut evenly; all microbatches [first, last).
 inline Pipeline pipeline_over(const std::vector<int>& ranks, int units, int first, int last) {
   Pipeline pipeline;
   const int stages = static_cast<int>(ranks.size());
@@ -26,7 +26,7 @@ inline Pipeline pipeline_over(const std::vector<int>& ranks, int units, int firs
   return pipeline;
 }
 
-/// The layout that `schedule` is for on p ranks, units cut evenly.
+/// Returns the usual layout of `schedule` on p ranks, with units cut evenly.
 inline Layout folded(const Schedule& schedule, int p, int units, int microbatches, int leaves) {
   const Folding folding(schedule.chunks.usual, schedule.placement, schedule.rank_step);
   std::vector<UnitRange> ranges;
@@ -63,7 +63,7 @@ inline std::vector<NamedLayout> all_layouts(int units, int microbatches, int lea
   return all;
 }
 
-/// Where `schedule` can run: any of the above, or one to three ranks as it wants them.
+/// Returns layouts that `schedule` can run: all of the above, or its own on one to three ranks.
 inline std::vector<NamedLayout> layouts_of(const Schedule& schedule, int units, int microbatches,
                                            int leaves) {
   if (schedule.any_layout) return all_layouts(units, microbatches, leaves);

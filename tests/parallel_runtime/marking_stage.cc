@@ -52,7 +52,7 @@ View MarkingStage::row_loss(const MicrobatchIo& io) const {
   return {losses_.data(), losses_.size(), DType::f32};
 }
 
-/// Units of a pass come one after the other.
+/// Units of a pass are called in order.
 void MarkingStage::enter(char kind, int unit, const MicrobatchIo& io, int first) {
   const std::pair pass(kind, io.microbatch);
   const auto [at, fresh] = next_.try_emplace(pass, first);
@@ -106,11 +106,11 @@ View MarkingStage::logits(const MicrobatchIo& io) const {
 }
 
 std::map<std::pair<char, int>, int> MarkingStage::take_calls() {
-  EXPECT_TRUE(next_.empty()) << "a pass did not come to its end";
+  EXPECT_TRUE(next_.empty()) << "a pass did not end";
   return std::exchange(calls_, {});
 }
 
-/// Fields and input: there where they have to be, from F to the end.
+/// Expects fields and input to exist exactly when they must, from F to the end.
 void MarkingStage::expect_outside(const MicrobatchIo& io, bool input) const {
   EXPECT_EQ(io.input.empty(), !input);
   EXPECT_EQ(io.output.empty(), at_.last_unit == kMarkedUnits);

@@ -1,5 +1,5 @@
-// A stage that checks all it is given: every buffer holds the mark of what was put into it, until
-// the last that may read it has.
+// A stage that checks all its arguments: every buffer keeps the mark written into it until its last
+// reader has read it.
 #pragma once
 
 #include <array>
@@ -12,19 +12,19 @@
 
 namespace concertina {
 
-inline constexpr int kMarkedUnits = 7, kMarkedRows = 3;  // rows of a microbatch
+inline constexpr int kMarkedUnits = 7, kMarkedRows = 3;  // rows per microbatch
 inline constexpr float kMarkedLossScale = 0.25F;
 
-/// What the buffer `kind` of a microbatch holds at the boundary before `unit`: 's' saved, 'x' the
-/// activation, 'g' its gradient, 'i' what lies between I and W.
+/// Returns the content of the buffer `kind` of a microbatch at the boundary before `unit`: 's'
+/// saved, 'x' the activation, 'g' its gradient, 'i' what is kept between I and W.
 float mark(char kind, int unit, int microbatch);
 
-/// A job whose first unit reads "tokens", one in the middle "lengths", the last one "targets".
+/// Returns a job whose first unit reads "tokens", a middle one "lengths", the last "targets".
 Job marked_job(int microbatches, int leaves);
 
-/// Writes and checks marks; poisons what it is the last to read. Row r of microbatch m has
-/// m * kMarkedRows + r in every field. Each element of each gradient gets 1 for each
-/// microbatch and use.
+/// Writes and checks marks; poisons a buffer after its last read. Row r of microbatch m has m *
+/// kMarkedRows + r in every field. Each element of each gradient gets 1 for each microbatch and
+/// use.
 class MarkingStage : public TestStage {
  public:
   MarkingStage(const StagePlacement& at, const std::vector<Bucket>& buckets, int frozen)
@@ -38,9 +38,9 @@ class MarkingStage : public TestStage {
   View row_loss(const MicrobatchIo& io) const override;
   View logits(const MicrobatchIo& io) const override;
 
-  /// Passes by kind and microbatch since the last time.
+  /// Returns the passes by kind and microbatch since the last call.
   std::map<std::pair<char, int>, int> take_calls();
-  /// Times that a unit ran between two units of another pass of this stage.
+  /// Returns how often a unit ran between two units of another pass of this stage.
   int interleaved() const { return interleaved_; }
 
  private:
@@ -54,9 +54,9 @@ class MarkingStage : public TestStage {
   }
 
   const bool gives_gradient_;
-  std::map<std::pair<char, int>, int> calls_, next_;  // next_: unit of each open pass
+  std::map<std::pair<char, int>, int> calls_, next_;  // next_: the unit of each open pass
   int interleaved_ = 0;
-  mutable std::array<float, kMarkedRows> losses_{};  // of the microbatch before
+  mutable std::array<float, kMarkedRows> losses_{};  // of the previous microbatch
 };
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// 10,000 random edits of valid schedules: each is refused, or trains to the bits of 1F1B.
+// 10,000 random edits of valid schedules: each is rejected, or trains to the bits of 1F1B.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -31,7 +31,7 @@ Limits limits_of(const Base& base) {
   return limits;
 }
 
-/// Each B as I now and W one compute action later, at the earliest.
+/// Splits each B into I now and W at least one compute action later.
 Plan weights_one_action_later(Plan plan) {
   for (std::vector<Action>& row : plan.rows) {
     std::vector<Action> result, weights;
@@ -50,8 +50,8 @@ Plan weights_one_action_later(Plan plan) {
   return plan;
 }
 
-/// Each SEND one action later where that is right, so that one edit more can use up the buffers of
-/// messages that nothing answers.
+/// Delays each SEND by one action where that is valid, so that one more edit can use up the buffers
+/// of messages without a reply.
 Plan delay_sends(Plan plan, const Layout& layout, const Limits& limits) {
   for (std::vector<Action>& row : plan.rows)
     for (std::size_t i = row.size() - 1; i-- > 0;) {
@@ -62,7 +62,7 @@ Plan delay_sends(Plan plan, const Layout& layout, const Limits& limits) {
   return plan;
 }
 
-/// Some that any schedule may be asked to run on, and its own.
+/// Returns some layouts for any schedule, and those of this schedule.
 std::vector<NamedLayout> layouts(const Schedule& schedule, int m) {
   const auto over = [&](const std::vector<int>& ranks) {
     return Layout{{pipeline_over(ranks, kTinyUnits, 0, m)}};
@@ -81,7 +81,7 @@ std::vector<NamedLayout> layouts(const Schedule& schedule, int m) {
   return result;
 }
 
-/// Every schedule at every layout that it is defined for, with and without frozen units.
+/// Returns every schedule at every layout that it supports, with and without frozen units.
 std::vector<Base> bases() {
   std::vector<Base> result;
   std::set<std::string> used;
@@ -108,7 +108,7 @@ std::vector<Base> bases() {
       }
     }
   }
-  EXPECT_EQ(used.size(), schedules().size()) << "a schedule that no layout here fits";
+  EXPECT_EQ(used.size(), schedules().size()) << "a schedule without a layout here";
   return result;
 }
 
@@ -119,7 +119,7 @@ class Mutations : public ::testing::Test {
       if (Plan plan = edit(base.plan, kind, random_); plan != base.plan) return plan;
   }
 
-  /// The machine of rendezvous.h has the last word on what was refused.
+  /// The machine of rendezvous.h must confirm what was rejected.
   bool machine_runs(const Base& base, const Plan& plan) {
     using rendezvous::Machine, rendezvous::Outcome, rendezvous::Wire;
     for (const Wire wire : {Wire::pairs, Wire::stream})
@@ -140,7 +140,7 @@ class Mutations : public ::testing::Test {
     at_work_ = to_text(plan);
     try {
       EXPECT_TRUE(run_tiny(plan, base.layout, base.microbatches, kEditedLeaves) == entry->second)
-          << base.name << ": other bits\n"
+          << base.name << ": the bits differ\n"
           << at_work_;
     } catch (const std::exception& error) {
       ADD_FAILURE() << base.name << ": " << error.what() << "\n" << at_work_;
@@ -150,7 +150,7 @@ class Mutations : public ::testing::Test {
   std::mt19937 random_{20240613};
   std::map<std::pair<int, int>, TinyResult> expected_;  // by microbatches and frozen units
   std::string at_work_;
-  /// A hang ends the test, with the plan.
+  /// A hang ends the test and prints the plan.
   Watchdog watchdog_{0, std::chrono::minutes(2), [this](const std::string&) {
                        std::printf("hangs, though it was accepted:\n%s", at_work_.c_str());
                        std::fflush(stdout);
@@ -168,7 +168,7 @@ TEST_F(Mutations, AreRefusedOrRunToTheSameBits) {
     const auto violation = check(plan, base.layout, limits_of(base));
     if (violation) {
       EXPECT_FALSE(machine_runs(base, plan))
-          << base.name << ", refused without need: " << violation->text << "\n"
+          << base.name << ", rejected without need: " << violation->text << "\n"
           << to_text(plan);
     } else {
       ++accepted;

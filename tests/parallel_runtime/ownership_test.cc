@@ -1,4 +1,4 @@
-// Parts of buckets: for any shapes and any number of owners they are what ownership.h promises.
+// Parts of buckets have the properties in ownership.h, for any shapes and any number of owners.
 #include "parallel/plan/ownership.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace concertina {
 namespace {
 
-/// Each unit has tensors of these sizes.
+/// Returns units with tensors of these sizes each.
 ModelSpec model_of(int units, const std::vector<int>& counts) {
   ModelSpec model;
   for (int u = 0; u < units; ++u) {
@@ -29,7 +29,7 @@ Bucket bucket_of(const std::vector<int>& counts) {
   return make_buckets(model_of(1, counts))[0];
 }
 
-/// One after the other, from the first element and block to the last.
+/// Expects consecutive parts from the first element and block to the last.
 void check_cover(const Bucket& bucket, const std::vector<Part>& parts) {
   std::size_t element = 0, block = 0;
   for (const Part& part : parts) {
@@ -89,8 +89,8 @@ TEST(Ownership, ASmallBucketHasOneOwnerAndEmptyParts) {
             2);
 }
 
-/// A model of some units, each with tensors of these sizes, held whole by `replicas` pipelines of
-/// as many stages as there are.
+/// A model of several units with tensors of these sizes each, held by `replicas` pipelines with a
+/// stage per unit.
 RC_GTEST_PROP(Ownership, WholeTensorsHaveOneOwnerAndLoadsAreEven, ()) {
   const std::vector<int> counts = *shapes();
   const int units = *rc::gen::inRange(1, 9), stages = *rc::gen::inRange(1, units + 1),
@@ -116,7 +116,7 @@ RC_GTEST_PROP(Ownership, WholeTensorsHaveOneOwnerAndLoadsAreEven, ()) {
       loads[owners[b].ranks[i]] += part.count();
     }
   }
-  // No rank has more than two large tensors above another of the same stage.
+  // No rank has over two large tensors more than another of the same stage.
   for (int s = 0; s < stages; ++s) {
     std::size_t least = std::numeric_limits<std::size_t>::max(), most = 0;
     for (int r = 0; r < replicas; ++r) {

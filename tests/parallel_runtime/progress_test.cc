@@ -1,4 +1,4 @@
-// Transfers go on while a rank computes: what arrives during a unit is taken before the next one.
+// Transfers progress while a rank computes: what arrives during a unit is taken before the next.
 #include <gtest/gtest.h>
 
 #include <atomic>

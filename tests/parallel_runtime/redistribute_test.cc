@@ -1,5 +1,5 @@
-// Changes of the assignment: from any layout to any other, each byte that must travel does so once,
-// memory stays within the plan's, and every bit arrives.
+// Changes of the assignment: from any layout to any other, each byte that must move is sent once,
+// memory stays within the plan, and every bit arrives.
 #include "parallel/runtime/redistribute.h"
 
 #include <gtest/gtest.h>
@@ -21,13 +21,13 @@ namespace {
 constexpr int kUnits = 7, kMicrobatches = 8, kLeaves = 4;
 constexpr std::size_t kKinds = 2;
 
-/// Buckets of some blocks, so that parts are cut inside of them; the first and the last unit share
+/// Buckets of several blocks, so that parts are cut within them; the first and the last unit share
 /// a larger one.
 Job job() {
   return tied_job(kUnits, 9000, 30000, kMicrobatches, kLeaves);
 }
 
-/// Any layout on any ranks of the world, the others spare, and any frozen prefix.
+/// Returns any layout on any ranks of the world, with the others spare, and any frozen prefix.
 Assignment random_assignment(const Job& job, int world, std::mt19937& random) {
   std::vector<NamedLayout> layouts = all_layouts(kUnits, kMicrobatches, kLeaves);
   std::erase_if(layouts, [&](const NamedLayout& one) { return one.world > world; });
@@ -45,7 +45,7 @@ bool trains(const Assignment& assignment, std::size_t bucket) {
   return !assignment.buckets[bucket].frozen;
 }
 
-/// What each rank lacks, counted element by element in another way than plan_moves() does.
+/// Returns what each rank lacks, counted element by element, unlike in plan_moves().
 std::size_t least_bytes(const Assignment& from, const Assignment& to) {
   std::size_t bytes = 0;
   for (std::size_t b = 0; b < from.buckets.size(); ++b)
@@ -61,7 +61,7 @@ std::size_t least_bytes(const Assignment& from, const Assignment& to) {
   return bytes;
 }
 
-/// Every element that a rank will need and lacks arrives once, from a rank that has it.
+/// Every element that a rank needs and lacks arrives once, from a rank that has it.
 void expect_complete(const Assignment& from, const Assignment& to, const MovePlan& plan,
                      const std::vector<int>& hosts) {
   std::set<std::tuple<std::size_t, bool, std::size_t, int>> arrived;
@@ -117,16 +117,16 @@ TEST(Moves, KeepTheExtraMemoryWithinTheBudgetOrOneBucket) {
       const MovePlan plan = plan_moves(from, pipeline(ranks), kKinds, {}, buckets * bucket);
       for (const std::size_t extra : plan.extra_bytes) EXPECT_LE(extra, buckets * bucket);
       if (buckets == 100) {
-        EXPECT_EQ(plan.rounds.size(), 1U) << "all fits at once";
+        EXPECT_EQ(plan.rounds.size(), 1U) << "everything fits at once";
       }
     }
-    // By default a quarter of the state.
+    // The default is a quarter of the state.
     for (const std::size_t extra : plan_moves(from, pipeline(ranks), kKinds).extra_bytes)
       EXPECT_LE(extra, state_bytes(from, 0, kKinds).total() / 4);
   }
 }
 
-/// Bytes that a rank sends or receives, whichever is more, of the rank with most.
+/// Returns the larger of the bytes sent and received, of the rank with the most.
 std::size_t busiest(const std::vector<MoveRound>& rounds) {
   std::map<int, std::array<std::size_t, 2>> ranks;
   for (const MoveRound& round : rounds)
@@ -142,7 +142,7 @@ std::size_t busiest(const std::vector<MoveRound>& rounds) {
 }
 
 TEST(Moves, SendBothWaysInEachRound) {
-  constexpr int kHalves = 14;  // of blocks: the second half has twice the weights of the first
+  constexpr int kHalves = 14;  // of blocks; the second half has twice the weights of the first
   Job job = tied_job(kHalves, 4096, 64, kMicrobatches, kLeaves);
   for (std::size_t u = 2; u < kHalves; u += 2) job.model.units[u].parameters[0].shape = {8192};
   const Assignment pipeline =
@@ -166,7 +166,7 @@ float value_of(std::size_t bucket, std::size_t element, int kind) {
   return static_cast<float>(bucket * 100000 + element) + 0.25F * static_cast<float>(kind + 1);
 }
 
-/// Writes value_of() everywhere.
+/// Writes value_of() to all elements.
 void fill(State& state) {
   for (std::size_t b = 0; b < state.weights().size(); ++b) {
     const View weights = state.weights()[b];

@@ -1,4 +1,4 @@
-// One rank that runs a plan over stages of a test.
+// One rank that runs a plan with a test's stages.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace concertina {
 
-/// A job of `units` units with `own` elements each, and `tied` that the first and the last share.
-/// Unit u reads the field `reads[u]` of `rows` numbers a microbatch; "" reads nothing.
+/// Returns a job of `units` units with `own` elements each, and `tied` shared by the first and the
+/// last. Unit u reads the field `reads[u]` of `rows` numbers per microbatch; "" reads none.
 Job tied_job(int units, int own, int tied, int microbatches, int leaves, int rows = 1,
              std::vector<std::string> reads = {});
 
@@ -35,7 +35,7 @@ class TestRank {
  public:
   using MakeStage = std::function<std::unique_ptr<Stage>(const StagePlacement&,
                                                          const std::vector<Bucket>&, int frozen)>;
-  /// References outlive it. Its batch has NumberedRows.
+  /// The referenced objects must outlive it. Its batch has NumberedRows.
   TestRank(const Plan& plan, const Layout& layout, Job job, Communicator& world,
            const MakeStage& make_stage);
   TestRank(const TestRank&) = delete;
@@ -44,13 +44,13 @@ class TestRank {
   Executor& executor() { return executor_; }
   StepInput input(float loss_scale) const { return {.batch = &batch_, .loss_scale = loss_scale}; }
   const std::vector<Bucket>& buckets() const { return assignment_.buckets; }
-  /// Null on other ranks.
+  /// Returns null on other ranks.
   Stage* stage(int s) const { return stages_[s].get(); }
-  /// The part of a bucket that this rank owns: null if it has none, or if the bucket is frozen.
+  /// Returns this rank's part of a bucket, or null if it has none or the bucket is frozen.
   const Part* own_part(std::size_t bucket) const {
     return own_state(assignment_, bucket, world_.rank());
   }
-  /// At STEP: the sum of that part's gradients.
+  /// At STEP: returns the sum of that part's gradients.
   View reduced(std::size_t bucket) const { return exchange_.reduced(static_cast<int>(bucket)); }
 
  private:

@@ -1,5 +1,5 @@
-// What stages of tests are but for their passes: units [first, last), of which the frozen ones of
-// the model have no gradients.
+// The common part of test stages, without their passes: units [first, last); the model's frozen
+// units have no gradients.
 #pragma once
 
 #include <algorithm>

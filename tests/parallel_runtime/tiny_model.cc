@@ -49,7 +49,7 @@ StageMemory TinyStage::memory() const {
           .loss_rows = kTinyWidth};
 }
 
-/// The input of a unit, [kTinyWidth]; that of the last unit + 1 is the output of the stage.
+/// Returns the input of a unit, [kTinyWidth]; for the last unit + 1, the output of the stage.
 float* TinyStage::saved(const MicrobatchIo& io, int unit) const {
   auto* memory = first_trained_ < at_.last_unit ? static_cast<float*>(io.saved) : scratch_;
   return memory + (unit - at_.first_unit) * kTinyWidth;
@@ -76,7 +76,7 @@ View TinyStage::logits(const MicrobatchIo& io) const {
   return {saved(io, kTinyUnits), kTinyWidth, DType::f32};
 }
 
-/// `grads`: at the output of each unit, [units, kTinyWidth]; from that of `unit` to the one before.
+/// Computes the gradient of `unit`'s input from that of its output; `grads`: [units, kTinyWidth].
 void TinyStage::input_gradient(int unit, const MicrobatchIo& io, float* grads) const {
   float* dy = grads + (unit - at_.first_unit) * kTinyWidth;
   for (int i = 0; i < kTinyWidth && unit + 1 == at_.last_unit; ++i)

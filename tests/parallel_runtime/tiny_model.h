@@ -1,5 +1,5 @@
-// A model small enough to train a step in microseconds, and real: every bit of its loss and
-// gradients depends on every input, on which microbatch met which, and on the order of additions.
+// A model that trains a step in microseconds, but realistically: every bit of loss and gradients
+// depends on every input, on the combination of microbatches and the order of additions.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@ namespace concertina {
 
 inline constexpr int kTinyUnits = 4, kTinyWidth = 4;
 
-/// Units [first, last): y = x * w + a neighbour's x, elementwise; the loss is the sum of squares.
-/// What it is the last to read it overwrites with NaN.
+/// Units [first, last): y = x * w + a neighbor's x, elementwise; the loss is the sum of squares. It
+/// overwrites buffers with NaN after their last read.
 class TinyStage final : public TestStage {
  public:
   using TestStage::TestStage;
@@ -33,22 +33,22 @@ class TinyStage final : public TestStage {
                        GradientSink& sink) const;
   void forget(const MicrobatchIo& io) const;
 
-  float grads_[kTinyUnits * kTinyWidth] = {};                  // of a B
-  mutable float losses_[kTinyWidth] = {};                      // of the microbatch before
-  mutable float scratch_[(kTinyUnits + 1) * kTinyWidth] = {};  // of an F of frozen units alone
+  float grads_[kTinyUnits * kTinyWidth] = {};                  // of one B
+  mutable float losses_[kTinyWidth] = {};                      // of the previous microbatch
+  mutable float scratch_[(kTinyUnits + 1) * kTinyWidth] = {};  // for an F of only frozen units
 };
 
-/// What two steps made: gradients of all buckets (NaN where they are frozen) and losses of all
-/// microbatches, as bits.
+/// Results of two steps: gradients of all buckets (NaN if frozen) and losses of all microbatches,
+/// as bits.
 struct TinyResult {
   std::vector<std::vector<float>> gradients;
   std::vector<double> losses;
-  /// Equal bits.
+  /// Compares bits.
   bool operator==(const TinyResult& other) const;
 };
 
-/// Runs the plan on as many threads as it has rows, sends without buffering. `plan` must be
-/// complete; one that is wrong may throw, or never return.
+/// Runs the plan with a thread per row and unbuffered sends. `plan` must be complete; a wrong one
+/// may throw, or never return.
 TinyResult run_tiny(const Plan& plan, const Layout& layout, int microbatches, int leaves);
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// What a record says of a device that lags behind its host.
+// The record of a device that lags behind its host.
 #include "parallel/runtime/trace_recorder.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// Marks pass when the device is through, on a clock that nobody reads before settle().
+/// Marks pass when the device reaches them, on a clock that is not read before settle().
 class LaggingClock final : public KernelClock {
  public:
   void kernels(double seconds) { device_ = std::max(device_, host_) + seconds; }
@@ -46,11 +46,11 @@ class LaggingClock final : public KernelClock {
 
 const Action kForward{Kind::F, 0, 0}, kReceive{Kind::RECV_B, 0, 0}, kBackward{Kind::B, 0, 0};
 
-/// A recorder of rank 7 over such a clock.
+/// A recorder of rank 7 with such a clock.
 struct Recording {
   explicit Recording(std::vector<Action> actions, std::size_t turns = 0)
       : row(std::move(actions)), recorder(row, 7, turns, clock) {}
-  /// An action whose kernels take this long, while the host goes on.
+  /// Records an action whose kernels take this long, while the host continues.
   void run(std::size_t action, double seconds = 0) {
     recorder.begin(action);
     if (seconds > 0) clock.kernels(seconds);
@@ -61,7 +61,7 @@ struct Recording {
     clock.host_passes(seconds);
     recorder.waited(WaitFor::receive, kReceive, start);
   }
-  /// A forward of 5 s, the wait for a message, and a backward of 4 s.
+  /// Records a forward of 5 s, the wait for a message, and a backward of 4 s.
   const StepRecord& step(int number, double wait_seconds) {
     recorder.begin_step(number);
     run(0, 5);
@@ -144,7 +144,7 @@ TEST(TraceRecorder, NothingIsRecordedOutsideOfAStep) {
   EXPECT_TRUE(recorder.last().completions.empty());
 }
 
-/// Frozen units do not run where what they make is known: a step without one is no step of 0 s.
+/// Frozen units may not run, if their outputs are known: that does not count as a step of 0 s.
 TEST(UnitClock, AUnitThatDoesNotRunKeepsItsTime) {
   LaggingClock clock;
   UnitClock units(2, 16, clock);

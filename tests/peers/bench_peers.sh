@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# `concertina bench step` and PyTorch doing the same work, by turns, as a table.
+# Runs `concertina bench step` and PyTorch alternately on the same work, and prints a table.
 # usage: bash tests/peers/bench_peers.sh [--venv DIR] [--build DIR] [--rounds N] [--steps N]
 #          [--only TEXT] [--ways NAME,...] [--compute fp32|bf16] [--isa avx2] [--device cpu|cuda] [--json]
-# --venv: a Python virtual environment with torch and numpy, made there if it is missing (several GB;
-# PIP_INDEX_URL chooses where from). --isa avx2: both sides held to AVX2, on a processor with more. --build: the Meson build directory; it is not built here.
+# --venv: a Python virtual environment with torch and numpy, created if missing (several GB;
+# PIP_INDEX_URL sets the index). --isa avx2: limits both sides to AVX2. --build: the Meson build directory, which is not built here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -22,7 +22,7 @@ done
 
 binary=$build/experiments/concertina
 if [ ! -x "$binary" ]; then
-  echo "bench_peers.sh: there is no $binary: meson setup $build && ninja -C $build" >&2
+  echo "bench_peers.sh: $binary does not exist: run meson setup $build && ninja -C $build" >&2
   exit 2
 fi
 python=$venv/bin/python

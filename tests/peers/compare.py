@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Runs `concertina bench step` and torch_step.py by turns and prints the table: bench_peers.sh
-calls it with the Python that has torch. A way of PyTorch's that fails in any round is named and left
-out.
+"""Alternately runs `concertina bench step` and torch_step.py, and prints the table: bench_peers.sh
+calls it with the Python that has torch. A way of running PyTorch that fails in any round is named
+and omitted.
 
---isa avx2 measures, on a processor with AVX-512, what one without it would do: both sides are held
+--isa avx2 measures, on a processor with AVX-512, the speed without it: both sides are limited
 to AVX2. Ours: ONEDNN_MAX_CPU_ISA, which our own loops follow. PyTorch: the same for its oneDNN,
-MKL_ENABLE_INSTRUCTIONS for MKL's products in fp32 (MKL takes it on Intel's processors; on others it
+MKL_ENABLE_INSTRUCTIONS for MKL's products in fp32 (which MKL obeys on Intel's processors; on others it
 chooses by itself), ATEN_CPU_CAPABILITY for its kernels and what torch.compile generates.
 
-A round is one run of ours and one of each way that PyTorch has for the configuration; its ratio is
-to the fastest of them. The table has medians over rounds.
+A round is one run of ours and one run per way of PyTorch for the configuration; its ratio is
+to the fastest of them. The table shows medians over rounds.
 """
 import argparse
 import dataclasses
@@ -30,13 +30,13 @@ class Configuration:
     threads: int
     sets: list  # of ours
     peers: dict  # name -> arguments of torch_step.py
-    required: dict  # figure -> least value
-    model: dict = dataclasses.field(default_factory=dict)  # other than the bench model's
+    required: dict  # metric -> smallest value
+    model: dict = dataclasses.field(default_factory=dict)  # differences from the bench model
     family: str = "gpt"
     batch: int = 16
 
     def parameters(self):
-        """Of products: what a token is multiplied with, the tied head once."""
+        """Parameters that multiply a token in products, with the tied head counted once."""
         m = self.model
         return 12 * m["layers"] * m["width"] ** 2 + m["vocab"] * m["width"]
 
@@ -74,14 +74,14 @@ GPU_CONFIGURATIONS = [
     Configuration("GPT-2 1.5B", 1, 1, [], {"compile": ["--compile"]}, {"mfu": 0.65},
                   dict(layers=48, width=1600, heads=25, context=1024, vocab=50304), 8),
 ]
-# mfu: FLOPs of flops_per_token() over those of the GPU's square product of bf16. memory: PyTorch's
-# peak over ours.
+# mfu: the FLOPs of flops_per_token() divided by those of the GPU's square product in bf16. memory:
+# PyTorch's peak divided by ours.
 OURS = ("gemm_limit", "tiles_limit", "schedule_efficiency", "scaling", "mfu", "memory")
 
 
 def required_of(configuration, compute, isa, backend):
-    """Figures are asked for in fp32 on a CPU and in bf16 on a GPU; of bf16 on a CPU only a ratio, on
-    one rank, where the processor has AMX."""
+    """Values are required in fp32 on a CPU and in bf16 on a GPU; for bf16 on a CPU only a ratio, on
+    one rank, if the processor has AMX."""
     if compute == ("bf16" if backend.startswith("cuda") else "fp32"):
         avx2 = isa == "avx2" and configuration.name in AVX2_RATIOS
         return {**configuration.required, **({"ratio": AVX2_RATIOS[configuration.name]} if avx2 else {})}
@@ -90,7 +90,7 @@ def required_of(configuration, compute, isa, backend):
 
 ISAS = {"": {}, "avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2",
                          "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}}
-# Least ratios where both are held to AVX2: of their steps, products take a larger part.
+# Smallest ratios if both are limited to AVX2, where products take a larger part of a step.
 AVX2_RATIOS = {"pp=2": 1.3, "dp=2": 1.25}
 
 
@@ -140,7 +140,7 @@ def peer(configuration, arguments, options):
 
 
 def add_gpu_figures(configuration, mine, theirs):
-    """Of one round, to ours."""
+    """Ratios of one round, PyTorch's to ours."""
     rate = max(peer["product_flops_per_s"] for peer in theirs)
     mine["mfu"] = mine["tokens_per_s"] * configuration.flops_per_token() / rate
     mine["memory"] = min(peer["peak_bytes"] for peer in theirs) / mine["peak_bytes"]
@@ -168,7 +168,7 @@ def measure(configuration, options):
         if options.device == "cuda":
             add_gpu_figures(configuration, mine[-1], [runs[-1] for runs in theirs.values()])
     rates = {name: [run["tokens_per_s"] for run in runs] for name, runs in theirs.items()}
-    best = [max(round_) for round_ in zip(*rates.values())]  # of each round
+    best = [max(round_) for round_ in zip(*rates.values())]  # in each round
     row = {"configuration": configuration.name,
            "tokens_per_s": statistics.median(m["tokens_per_s"] for m in mine),
            "torch_tokens_per_s": statistics.median(best),
@@ -205,16 +205,16 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=10, help="measured steps of each run")
     parser.add_argument("--only", default="", help="configurations whose name has this text")
-    parser.add_argument("--ways", default="", metavar="NAME,...", help="of PyTorch, such as eager,compile: the others are left out")
+    parser.add_argument("--ways", default="", metavar="NAME,...", help="ways of running PyTorch, such as eager,compile; others are omitted")
     parser.add_argument("--compute", default="fp32", choices=["fp32", "bf16"], help="ours: numerics.compute; PyTorch: autocast")
-    parser.add_argument("--isa", default="", choices=[*ISAS], help="avx2: hold both sides to it")
+    parser.add_argument("--isa", default="", choices=[*ISAS], help="avx2: limit both sides to AVX2")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="cuda: other models, on GPU 0")
-    parser.add_argument("--json", action="store_true", help="one JSON object in place of the table")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
     options = parser.parse_args()
     known = GPU_CONFIGURATIONS if options.device == "cuda" else CONFIGURATIONS
     chosen = [c for c in known if options.only in c.name]
     if not chosen or options.rounds < 1 or options.steps < 1:
-        parser.error("--rounds and --steps from 1; --only one of: " + ", ".join(c.name for c in known))
+        parser.error("--rounds and --steps must be at least 1; --only must match one of: " + ", ".join(c.name for c in known))
     try:
         rows = [measure(c, options) for c in chosen]
     except Failed as failure:

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""SST-2 by the recipe bert-sst2.toml, here and in PyTorch, over several seeds, and by a bag of words.
+"""SST-2 with the recipe bert-sst2.toml, here and in PyTorch, over several seeds, and with a bag of words.
 
-    python tests/peers/sst2.py build/experiments/concertina DIR [--seeds 5] [--work DIR] [--json FILE]
+python tests/peers/sst2.py build/experiments/concertina DIR [--seeds 5] [--work DIR] [--json FILE]
 
 DIR has train.tsv and dev.tsv (GLUE's SST-2: a sentence and a label per row). Python needs torch,
 transformers, tokenizers and scikit-learn.
 
-Both sides train the same model on the same tokens with the same rule (Muon and AdamW), rates, dropout,
-batches and number of steps, each with its own initial weights, order of samples and masks of dropout,
-and evaluate as often on all of dev.tsv; the best evaluation counts (`checkpoint.best = "accuracy"`).
-So both figures are those of a model chosen by the sentences that it is judged on. The bag of words is
-scikit-learn's logistic regression over words and pairs of words.
+Both sides train the same model on the same tokens with the same optimizer (Muon and AdamW), rates, dropout,
+batches and number of steps, each with its own initial weights, order of samples and dropout masks. Both
+evaluate equally often on all of dev.tsv, and the best evaluation counts (`checkpoint.best = "accuracy"`), so
+both results are of models selected on the sentences used to evaluate them. The bag of words is scikit-learn's
+logistic regression over words and pairs of words.
 """
 import argparse
 import csv
@@ -34,7 +34,7 @@ def rows_of(path):
 
 
 def bag_of_words(train, held_out):
-    """Accuracy, and the seconds that it takes."""
+    """Returns the accuracy and the seconds that it takes."""
     import time
 
     from sklearn.feature_extraction.text import CountVectorizer
@@ -55,7 +55,7 @@ def run(command):
 
 
 def ours(options, seed):
-    """Accuracy of the best checkpoint, as `eval` finds it again."""
+    """Returns the accuracy of the best checkpoint, as computed by `eval`."""
     keys = [f"data.files={options.data}/train.tsv", f"data.validation_files={options.data}/dev.tsv",
             f"data.tokenizer={options.work}/bpe", f"run.dir={options.work}", f"run.name=run-{seed}", f"run.seed={seed}",
             "checkpoint.best=accuracy", f"run.threads={options.threads}"]
@@ -103,7 +103,7 @@ def rules_of(model, recipe):
 
 
 def rate_at(step, recipe):
-    """The share of the rate in update `step`, from 1."""
+    """Returns the fraction of the peak rate in update `step`, counted from 1."""
     warmup, least, steps = recipe["lr"]["warmup"], recipe["lr"]["min"], recipe["run"]["steps"]
     if step <= warmup:
         return step / warmup
@@ -123,7 +123,7 @@ def accuracy_of(model, tokens, mask, labels):
 
 
 def peer(train, held_out, recipe, seed):
-    """The best accuracy of PyTorch's run."""
+    """Returns the best accuracy of PyTorch's run."""
     import torch
 
     torch.manual_seed(seed)
@@ -158,13 +158,13 @@ def main():
     parser.add_argument("binary", type=pathlib.Path, help="of concertina")
     parser.add_argument("data", type=pathlib.Path, help="folder of train.tsv and dev.tsv")
     parser.add_argument("--seeds", type=int, default=5, help="at least 2; default 5")
-    parser.add_argument("--threads", type=int, default=1, help="of both sides; default 1")
+    parser.add_argument("--threads", type=int, default=1, help="threads of both sides; default 1")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("sst2-peers"),
-                        help="folder of runs and tokens, which must be new; default sst2-peers")
-    parser.add_argument("--json", type=pathlib.Path, help="a file for all figures")
+                        help="folder of runs and tokens, must not exist; default sst2-peers")
+    parser.add_argument("--json", type=pathlib.Path, help="a file for all results")
     options = parser.parse_args()
     if options.seeds < 2:
-        parser.error("--seeds: at least 2, since a deviation is wanted")
+        parser.error("--seeds must be at least 2 to compute a deviation")
     options.work.mkdir(parents=True)
 
     import tokenizers

@@ -1,7 +1,7 @@
-"""The models of `concertina bench step` in PyTorch, as its users would write them: fused attention,
-one product for query, key and value, one for gate and up.
+"""The models of `concertina bench step` in PyTorch, as PyTorch users would write them: fused
+attention, one product for query, key and value, and one for gate and up.
 
-Legend: B samples of a microbatch, T rows of a sample, C width, H heads, V vocabulary.
+Legend: B samples per microbatch, T rows per sample, C width, H heads, V vocabulary.
 """
 import dataclasses
 
@@ -99,8 +99,8 @@ def token_loss(logits, targets):
 
 
 class Gpt(nn.Module):
-    """Pre-norm, learned positions, tanh GELU, biases, head tied to the token embedding. Layers
-    [first, last); the part that begins (ends) the model has the embedding (head) too."""
+    """Pre-norm, learned positions, tanh GELU, biases, head tied to the token embedding. Has layers
+    [first, last); the part at the beginning (end) of the model also has the embedding (head)."""
 
     def __init__(self, s, first=0, last=None):
         super().__init__()
@@ -128,8 +128,8 @@ class Gpt(nn.Module):
 
 
 class Llama(nn.Module):
-    """RMS norms, rotary positions, grouped-query attention, gated MLPs, no biases, a head of its
-    own."""
+    """RMS norms, rotary positions, grouped-query attention, gated MLPs, no biases, an untied
+    head."""
 
     def __init__(self, s):
         super().__init__()
@@ -147,8 +147,8 @@ class Llama(nn.Module):
 
 
 class Bert(nn.Module):
-    """An encoder whose norms come after the skip, erf GELU, padding, two token types; the head of
-    masked tokens is tied to the token embedding and sees every row, as transformers' does."""
+    """An encoder with norms after the residual, erf GELU, padding, two token types; the head for
+    masked tokens is tied to the token embedding and processes every row, as in transformers."""
 
     def __init__(self, s):
         super().__init__()
@@ -167,7 +167,7 @@ class Bert(nn.Module):
 
     @staticmethod
     def batch(s, samples):
-        """As bench step draws them: lengths from 1 to T, of whose tokens 15% are targets."""
+        """Draws data as bench step does: lengths from 1 to T, with 15% of the tokens as targets."""
         places, lengths = torch.arange(s.context), torch.randint(1, s.context + 1, (samples, 1))
         valid = places < lengths  # [B,T]
         count = ((15 * lengths + 50) // 100).clamp(min=1)
@@ -180,7 +180,7 @@ class Bert(nn.Module):
 
 
 class Vit(nn.Module):
-    """Patches and a class token, pre-norm, erf GELU; classes are told from the class token."""
+    """Patches and a class token, pre-norm, erf GELU; classifies by the class token."""
 
     def __init__(self, s):
         super().__init__()
@@ -206,8 +206,8 @@ FAMILIES = {"gpt": Gpt, "llama": Llama, "bert": Bert, "vit": Vit}
 
 
 def make(family, sizes):
-    """The model with small random weights. Its batch(sizes, samples) are the inputs of forward and
-    then the targets."""
+    """Returns the model with small random weights. Its batch(sizes, samples) returns the inputs of
+    forward and then the targets."""
     if family == "vit":
         sizes.context = (sizes.image // sizes.patch) ** 2 + 1
     return initialized(FAMILIES[family](sizes))

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""PyTorch doing the work of `concertina bench step`: one training step, in tokens/s.
+"""PyTorch on the work of `concertina bench step`: one training step, in tokens/s.
 
     python torch_step.py --threads 2 [--family bert] [--compile] [--micro 8] [--dtype bf16] [--device cuda]
     torchrun --nproc-per-node 2 torch_step.py --dp              # DDP over gloo
     torchrun --nproc-per-node 2 torch_step.py --pp 1f1b         # pipelining over gloo
 
-The models are those of torch_models.py; under --pp the head of the GPT is a map of its own, since
+The models are those of torch_models.py; with --pp, the head of the GPT is untied, since
 it is on another rank than the embedding and PyTorch has no means to tie them.
 AdamW over all parameters, clipping at 1.0, random tokens. Prints one JSON line: medians over
 --steps steps after --warm; on a GPU also the peak of allocated memory, and the rate of a square
@@ -41,7 +41,7 @@ WORLD, RANK = (int(os.environ.get(name, default)) for name, default in (("WORLD_
 
 
 def pipeline(sizes, x, y):
-    """This rank's part of a GPT, and one forward and backward pass over the pipeline."""
+    """This rank's part of a GPT, and one forward and backward pass through the pipeline."""
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
     cuts = [sizes.layers * i // WORLD for i in range(WORLD + 1)]
@@ -61,7 +61,7 @@ def pipeline(sizes, x, y):
 
 
 def replica(model, batch):
-    """The whole model, in DDP if there are several ranks; gradients meet once a step."""
+    """The whole model, with DDP if there are several ranks; gradients are exchanged once per step."""
     loss_of = model.loss
     if args.dp:
         model = nn.parallel.DistributedDataParallel(model)

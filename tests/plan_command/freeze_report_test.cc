@@ -1,5 +1,5 @@
-// `plan freeze`: what it calls a ceiling holds for its own predictions, whatever the costs, the
-// policy and the layout.
+// `plan freeze`: its ceilings hold for its own predictions, whatever the costs, the policy and the
+// layout.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// An answer to a question of a size, a model, a machine, a policy and a layout by chance.
+/// Returns a report for a random size, model, machine, policy and layout.
 Json random_report(std::mt19937& chance, const std::string& file) {
   const auto real = [&](double low, double high) {
     return std::exp(std::uniform_real_distribution(std::log(low), std::log(high))(chance));

@@ -1,5 +1,5 @@
-// `concertina plan search`: it finds what trying everything finds; memory and times are those of a
-// run where it is one.
+// `concertina plan search`: it finds the same as an exhaustive search; memory and times equal those
+// of a run if there is one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace concertina {
 namespace {
 
-/// The config of a layout of a report.
+/// Returns the config of a layout in a report.
 RunConfig with_keys_of(const nlohmann::ordered_json& layout, RunConfig config) {
   std::istringstream keys(layout["keys"].get<std::string>());
   for (std::string key; keys >> key;) set_config(key, config);
@@ -82,8 +82,8 @@ TEST(PlannerSearch, MemoryIsARunsOwnWhereItRunsHere) {
   }
 }
 
-/// What a search shows by default is what this program runs, as `plan show` has it on that machine:
-/// the same units, cut and run alike. What does not run in Concertina has no such figure.
+/// By default, a search shows what this program runs, as `plan show` does for that machine: the
+/// same units, cut and run in the same way. What Concertina cannot run has no such value.
 TEST(PlannerSearch, TimesAreThoseOfAPlan) {
   for (const RunConfig& config : families())
     for (const char* machine : {"laptop", "a100-80gb"}) {
@@ -107,7 +107,7 @@ TEST(PlannerSearch, TimesAreThoseOfAPlan) {
   expect_has(search_text(report), "does not run in Concertina\n");
 }
 
-/// What the model takes for small enough and a run would not have room for is none of the best.
+/// A layout that fits by the model, but not in an actual run, is not among the best.
 TEST(PlannerSearch, ExactMemoryDecides) {
   const PlanProblem one = problem_of(small_gpt(), 16e9);
   const auto candidates = plan_candidates(one, small_space());
@@ -167,8 +167,8 @@ TEST(PlannerSearch, SaysWhatItCannotTellApart) {
   expect_has(text.substr(text.find("largest gain: ")), "less time with ");
 }
 
-/// An answer says what it was compared with, on this machine and as this software, or that nothing
-/// was; it claims no error that nobody measured.
+/// A report says what it was compared with on this machine and this software, or that it was not
+/// compared; it states no error that was not measured.
 TEST(PlannerSearch, SaysWhatItWasComparedWith) {
   const auto answer = [](const char* machine, const char* software) {
     return search_report(

@@ -1,5 +1,4 @@
-// What `plan search` looks at: an enumeration that leaves nothing out, cuts and memory of each
-// layout, machines.
+// What `plan search` considers: a complete enumeration, cuts and memory of each layout, machines.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +15,7 @@
 namespace concertina {
 namespace {
 
-/// The bytes of a software for each parameter, of one stage in the middle of a pipeline.
+/// Bytes per parameter of each software, for a stage in the middle of a pipeline.
 TEST(LayoutMemory, StateIsBytesPerParameter) {
   const RunConfig config = gpt(96, 12288, 96, 64);
   const PlanCandidate candidate{.tp = 8, .pp = 8, .dp = 4, .recompute = Recompute::full};
@@ -24,7 +23,7 @@ TEST(LayoutMemory, StateIsBytesPerParameter) {
     const char* software;
     double weights, optimizer;
   };
-  // 64 microbatches in 16 leaves, 4 of each replica: buffers for 3 levels of its tree.
+  // 64 microbatches in 16 leaves, 4 per replica: buffers for 3 levels of its tree.
   for (const Expected& one :
        {Expected{"megatron", 4, 12}, {"deepspeed", 4, 3}, {"concertina", 6 + 3 * 4 + 3, 2}}) {
     const PlanProblem problem = problem_of(config, 0, one.software);
@@ -52,7 +51,7 @@ TEST(LayoutCuts, AreThoseOfTheSoftware) {
     return result;
   };
   EXPECT_EQ(layers(48, "megatron", 4), (std::vector<int>{12, 12, 12, 12}));
-  // BLOOM's 70 layers on 12 stages: embedding and head are a layer each.
+  // BLOOM's 70 layers on 12 stages: embedding and head count as a layer each.
   EXPECT_EQ(layers(70, "megatron", 12), (std::vector<int>{5, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 5}));
   EXPECT_EQ(layers(126, "megatron", 16).front(), 7);  // Llama 3 405B
   std::vector<int> even = layers(30, "deepspeed", 7);
@@ -60,7 +59,7 @@ TEST(LayoutCuts, AreThoseOfTheSoftware) {
   EXPECT_EQ(*std::ranges::min_element(even), 4);
 }
 
-/// Every combination there is, tried one by one.
+/// Counts every combination by trying each one.
 std::size_t count_by_hand(int layers, const Software& software) {
   std::size_t count = 0;
   for (const int tp : {1, 2, 4, 8})
@@ -107,7 +106,7 @@ TEST(Candidates, ListsBoundThem) {
   space.chunks = {1, 2};
   const PlanProblem own = problem_of(small_gpt(), 0),
                     megatron = problem_of(small_gpt(), 0, "megatron");
-  EXPECT_EQ(plan_candidates(megatron, space).size(), 2U);  // 12 layers are not 8 equal stages
+  EXPECT_EQ(plan_candidates(megatron, space).size(), 2U);  // 12 layers do not give 8 equal stages
   EXPECT_EQ(plan_candidates(own, space).size(), 4U);
   space.schedules = {"zb-w"};
   EXPECT_THROW(plan_candidates(own, space), Error);
@@ -116,7 +115,7 @@ TEST(Candidates, ListsBoundThem) {
   EXPECT_THROW(plan_candidates(own, space), Error);
 }
 
-/// The memory that is modelled, where this program has it to the byte.
+/// Compares the modelled memory with this program's memory, which is known to the byte.
 TEST(LayoutMemory, IsNearlyThatOfARunOfEveryFamily) {
   double worst = 0;
   for (const RunConfig& config : families())

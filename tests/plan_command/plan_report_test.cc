@@ -1,4 +1,4 @@
-// `concertina plan` without a launch: its memory is every rank's own, its text stays short.
+// `concertina plan` without a launch: it reports every rank's own memory, and its text stays short.
 #include "experiments/predict/plan_report.h"
 
 #include <gtest/gtest.h>
@@ -160,8 +160,8 @@ TEST(PlanReport, LargeWorldsStayShort) {
   EXPECT_LT(lines(plan_text(plan)), 128);
 }
 
-/// A plan is arithmetic: no table of a model's 4096-element blocks, no engine for each rank, whose
-/// memory would be that of the model that nobody has yet.
+/// A plan is only arithmetic: it allocates no table of a model's 4096-element blocks and no engine
+/// per rank, which would need the memory of the model itself.
 TEST(PlanReport, LargeModelsTakeSecondsAndLittleMemory) {
   const std::vector<std::string> gpt3{"model.layers=96", "model.width=12288", "model.heads=96",
                                       "model.context=2048"};
@@ -181,13 +181,13 @@ TEST(PlanReport, LargeModelsTakeSecondsAndLittleMemory) {
         Large{small({"model.layers=2000", "model.width=1024", "parallel.pp=64"}), 64},
         Large{small({"model.layers=20", "model.width=1048576"}), 1}}) {
     const double start = cpu_seconds();
-    const auto plan = report(large.config, large.world, 1);  // looks for what fits, everywhere
+    const auto plan = report(large.config, large.world, 1);  // searches all layouts that fit
     const double seconds = cpu_seconds() - start;
     expect_has(plan["warnings"][0].get<std::string>(), "no layout");
     std::printf("%s, %.3g parameters: %.2f s of CPU, peak %.0f MB\n",
                 plan["layout"].get<std::string>().c_str(), plan["parameters"].get<double>(),
                 seconds, peak_bytes() * 1e-6);
-    EXPECT_LT(seconds, 20);  // below 4 on a quiet machine
+    EXPECT_LT(seconds, 20);  // less than 4 on an idle machine
   }
   if (kOptimised) {
     EXPECT_LT(peak_bytes(), 200e6);
@@ -198,7 +198,7 @@ TEST(PlanReport, WorldThatNoLayoutFits) {
   EXPECT_THROW(report(small({"parallel.pp=2"}), 3, kPlenty), Error);
 }
 
-/// Everything that the second of two stages has goes to the first, which trains on alone.
+/// The second of two stages sends everything to the first, which continues training alone.
 TEST(MoveReport, CountsWhatTheRemainingRankLacks) {
   const RunConfig config = small({});
   const PlannedJob two = planned(small({"parallel.pp=2"}), 2);

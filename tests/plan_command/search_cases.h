@@ -1,4 +1,4 @@
-// Questions of `plan search` that its tests share.
+// Inputs of `plan search` that its tests share.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace concertina {
 
-/// In bf16 on GPUs.
+/// Uses bf16 on GPUs.
 inline RunConfig gpt(int layers, int width, int heads, int batch, int vocabulary = 51200) {
   RunConfig config;
   config.model = {
@@ -35,7 +35,7 @@ inline SearchSpace small_space() {
   return {.world = 16, .ranks_per_host = 8};
 }
 
-/// A model of each family, of which most memory is tensors.
+/// Returns a model of each family whose memory is mostly tensors.
 inline std::vector<RunConfig> families() {
   const std::vector<std::vector<std::string>> models = {
       {"model.family=gpt", "model.context=256"},

@@ -1,5 +1,4 @@
-// What units say of themselves, against published formulas and sizes: parameters, FLOPs,
-// activations.
+// Compares what units report with published formulas and sizes: parameters, FLOPs, activations.
 #include <gtest/gtest.h>
 
 #include "experiments/run/planning.h"
@@ -17,7 +16,7 @@ PlanProblem unit_problem(RunConfig config, const char* software) {
   return {model_of(config)->spec(), config.batch.global, find_software(software), machine, 0};
 }
 
-/// With the masks that its dropout keeps.
+/// Includes the masks that dropout stores.
 RunConfig published_gpt(int layers, int width, int heads, int batch, int vocabulary = 51200) {
   RunConfig config = gpt(layers, width, heads, batch, vocabulary);
   config.model.dropout = 0.1;
@@ -37,7 +36,7 @@ TEST(UnitCosts, ParametersAreThoseOfPublishedModels) {
     const double h = row.width, formula = row.layers * (12 * h * h + 13 * h) + 53248 * h + 2 * h;
     EXPECT_EQ(static_cast<double>(parameter_count(make_buckets(problem.model))), formula);
     EXPECT_NEAR(formula, row.billions * 1e9, 0.05e9);
-    // Of a group of 8 each device has an eighth of all but norms, biases of sums, positions.
+    // In a group of 8, each device has an eighth of all but norms, biases of sums and positions.
     double own = 0;
     for (std::size_t u = 0; u + 1 < problem.model.units.size(); ++u)
       for (const ParameterSpec& parameter : problem.model.units[u].parameters)
@@ -64,13 +63,13 @@ TEST(UnitCosts, FlopsAreThoseOfMegatronsFormula) {
   EXPECT_NEAR(
       (hardware(config, Recompute::selective) - (recomputed - again)) / (4 * B * s * s * h * l), 1,
       1e-9);
-  // Published for a trial of BLOOM: 117.07 s a step of 2048 samples are 137.70 TFLOP/s on 384 GPUs.
+  // Published for a trial of BLOOM: 117.07 s per step of 2048 samples, 137.70 TFLOP/s on 384 GPUs.
   EXPECT_NEAR(
       hardware(published_gpt(72, 14336, 64, 2048, 250880), Recompute::full) / (117.07 * 384 * 1e12),
       137.70, 0.02);
 }
 
-/// Bytes that one layer keeps of a microbatch, over s b h.
+/// Returns the bytes that one layer keeps per microbatch, divided by s b h.
 double kept_of_a_layer(const RunConfig& config, const char* software, PlanCandidate candidate) {
   const PlanProblem problem = unit_problem(config, software);
   candidate.samples = 3;
@@ -83,8 +82,8 @@ double kept_of_a_layer(const RunConfig& config, const char* software, PlanCandid
                   static_cast<double>(config.model.width));
 }
 
-/// Korthikanti et al. 2022, section 4: s b h (10 + 24/t + 5 a s/(h t)) per layer; 5 a s/h is 80 of
-/// GPT-3 175B and 64 of MT-NLG 530B. Statistics of norms and rows, which it leaves out, are 0.3%.
+/// Korthikanti et al. 2022, section 4: s b h (10 + 24/t + 5 a s/(h t)) per layer; 5 a s/h is 80 for
+/// GPT-3 175B and 64 for MT-NLG 530B. It omits statistics of norms and rows, which are 0.3%.
 TEST(UnitCosts, ActivationsAreThoseOfKorthikanti) {
   struct Published {
     int width, heads;
@@ -99,14 +98,14 @@ TEST(UnitCosts, ActivationsAreThoseOfKorthikanti) {
     EXPECT_NEAR(of(8, Recompute::none) / (10 + 24 / 8.0 + row.scores / 8), 1, 0.003);
     EXPECT_NEAR(of(8, Recompute::selective) / 13, 1, 0.003);
     EXPECT_EQ(of(8, Recompute::full), 2);
-    // This program keeps neither scores nor masks: 34 less one byte of each of two dropouts.
+    // This program keeps neither scores nor masks: 34 minus one byte for each of two dropouts.
     EXPECT_NEAR(kept_of_a_layer(config, "concertina", {}) / 32, 1, 0.003);
     EXPECT_EQ(kept_of_a_layer(config, "concertina", {.recompute = Recompute::full}), 4);
   }
 }
 
-/// Sizes and FLOPs of models that others published, from the recipes; and layouts for 64 and 1,024
-/// GPUs, soon.
+/// Sizes and FLOPs of published models, from the recipes, and their layouts for 64 and 1,024 GPUs,
+/// found quickly.
 TEST(UnitCosts, RecipesAreThePublishedModels) {
   struct Recipe {
     const char* file;
@@ -116,24 +115,24 @@ TEST(UnitCosts, RecipesAreThePublishedModels) {
   };
   const double llama_matrices = 8030.3e6 - 128256 * 4096.0;  // all but the token table
   const Recipe recipes[] = {
-      // Dubey et al. 2024: 8.03B. FLOPs as torchtitan counts them, 6 N + 12 l h q t per token
-      // forward and back: a third of it.
+      // Dubey et al. 2024: 8.03B. torchtitan counts 6 N + 12 l h q t FLOPs per token, forward and
+      // backward: a third of it.
       {"llama-8b",
        8030.3,
        8192 * (2 * llama_matrices + 4.0 * 32 * 4096 * 8192) * 1e-9,
        {"h100", "a100-80gb"}},
-      // Devlin et al. 2019: 340M, with what the head of masked tokens leaves out 335.2M
-      // (transformers' BertForMaskedLM). 24 layers: 24 s h^2 + 4 s^2 h each, as ELECTRA's 7.9e10
-      // for
-      // 128 tokens has them (Clark et al. 2020); the last MLP and the head on 77 masked tokens.
+      // Devlin et al. 2019: 340M; without what the head for masked tokens omits, 335.2M
+      // (transformers' BertForMaskedLM). 24 layers with 24 s h^2 + 4 s^2 h each, as in ELECTRA's
+      // 7.9e10 for 128 tokens (Clark et al. 2020); the last MLP and the head process 77 masked
+      // tokens.
       {"bert-large",
        335.2,
        (24 * (24.0 * 512 * 1024 * 1024 + 4.0 * 512 * 512 * 1024) - 16.0 * (512 - 77) * 1024 * 1024 +
         2.0 * 77 * 1024 * (1024 + 30522)) *
            1e-9,
        {"a100-80gb"}},
-      // Dosovitskiy et al. 2021: 632M; timm has 167.4 GMACs for it at 224 pixels, with the last MLP
-      // on all 257 rows, of which the head reads one.
+      // Dosovitskiy et al. 2021: 632M; timm gives 167.4 GMACs at 224 pixels, with the last MLP on
+      // all 257 rows, only one of which the head reads.
       {"vit-huge", 632.0, 2 * 167.4 - 256 * 16 * 1280 * 1280e-9, {"a100-80gb"}}};
   for (const Recipe& recipe : recipes) {
     const RunConfig config =

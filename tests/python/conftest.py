@@ -1,4 +1,4 @@
-"""Studies and runs on disk, as the program writes them."""
+"""Studies and runs on disk, in the program's format."""
 import hashlib
 import json
 import pathlib
@@ -13,7 +13,7 @@ def dumped(value):
 
 
 def write_trial(folder, number, settings, figures, state="done", common="run.steps 2 36\n", **more):
-    """`common`: the text of what all trials of the study have in common."""
+    """`common`: the text shared by all trials of the study."""
     record = {"trial": number, "state": state, "settings": settings, "directory": "", "figures": figures, "facts": FACTS | more.pop("facts", {}),
               **more, "study": hashlib.sha256(common.encode()).hexdigest()}
     record["digest"] = hashlib.sha256(dumped(record).encode()).hexdigest()
@@ -29,7 +29,7 @@ def write_lines(path, lines):
 
 @pytest.fixture
 def study(tmp_path):
-    """Makes the study of `text` with a trial for each (settings, figures), of which None stays open."""
+    """Makes the study of `text` with a trial for each (settings, metrics); with None, it is not finished."""
     def make(text, trials, **more):
         folder = tmp_path / "studies" / "x"
         folder.mkdir(parents=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the tests of this folder with a Python that has their libraries: run.py CONCERTINA. Exit code 77 (skipped) where none has them."""
+"""Runs the tests of this folder with a Python that has their libraries: run.py CONCERTINA. Exits with 77 (skipped) without one."""
 import os
 import pathlib
 import shutil

@@ -1,4 +1,4 @@
-"""What `doctor --cluster` says of facts: each fault by itself, on few hosts and on many."""
+"""Findings of `doctor --cluster`: each fault separately, on few hosts and on many."""
 import itertools
 import json
 import os
@@ -13,7 +13,7 @@ GIB = 1 << 30
 
 
 def healthy(count):
-    """Hosts h0, h1, ... of two ranks bound to four of eight cores each."""
+    """Hosts h0, h1, ... with two ranks bound to four of eight cores each."""
     hosts = [{"name": f"h{host}", "processor": "Xeon avx2", "ranks": 2, "usable": 8, "cpus": list(range(8)), "memory": 64 * GIB + host,
               "shared_memory": 32 * GIB, "busy": 0, "ahead": 0, "open_files": 1e6, "locked_memory": 8 * GIB, "infiniband": True,
               "local": {"latency": 3e-7, "bandwidth": 1e10}, "looped": 0, "seen": True, "excluded": True, "locks": True, "reserves": True,
@@ -36,7 +36,7 @@ def rank(*numbers, **changes):
 
 
 def link(figure, value, *peers):
-    """Host 2's link to each of `peers`, or to all others."""
+    """Changes host 2's link to each of `peers`, or to all others."""
     def change(facts):
         count = len(facts["hosts"])
         for peer in peers or set(range(count)) - {2}:
@@ -49,7 +49,7 @@ def over_tcp(facts):
     rank(*range(len(facts["ranks"])), environment={"OMP_NUM_THREADS": "4", "OMPI_MCA_btl": "tcp,self"})(facts)
 
 
-FAULTS = [  # what it is, whether it is an error, the check, and what is said, of host or rank 2
+FAULTS = [  # fault, whether it is an error, the check, and the message, for host or rank 2
     (link("bandwidth", 5e8), False, "bandwidth", "h2: all its links"),
     (link("latency", 2e-4), False, "latency", "h2: all its links"),
     (link("bandwidth", 5e8, 1), False, "bandwidth", "h1-h2: 5 µs, "),

@@ -1,4 +1,4 @@
-"""The pages of runs: what they show is what the logs have; and the server of the live page, and whom it answers."""
+"""The pages of runs show what the logs contain; the live page's server answers only allowed requests."""
 import base64
 import contextlib
 import hashlib
@@ -35,7 +35,7 @@ CAUSES = {"schedule": 0.1, "imbalance": 0.05, "variation": 0.02, "transfer": 0.0
 
 
 def metrics(steps, **more):
-    """Lines of metrics.jsonl, one a second; a value of `more` may be a function of the step."""
+    """Lines of metrics.jsonl, one per second; a value of `more` may be a function of the step."""
     own = {"loss": lambda step: 4 - step / 100, "step_ms": 20.0, "tokens_per_s": 5000.0, "bubble": 0.25, "grad_norm": 1.5, "lr": 1e-3,
            "layout": "pp2 1f1b", "frozen_units": 0} | more
     return [{"step": step, "time": f"2026-01-31T{step // 3600:02}:{step // 60 % 60:02}:{step % 60:02}.000Z",
@@ -64,7 +64,7 @@ def run(tmp_path):
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """The program, but that its `report RUN --data` says these figures; it keeps the words of the last such call."""
+    """The program, but `report RUN --data` prints these figures; stores the arguments of the last such call."""
     real = os.environ["CONCERTINA"]
 
     def make(**figures):
@@ -93,7 +93,7 @@ def recorded(ranks=2):
 
 
 def data_of(text):
-    """The data of a page."""
+    """Returns the data of a page."""
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1])
 
 
@@ -184,7 +184,7 @@ def test_what_is_missing_is_no_zero(run, program):
 
 
 def elastic():
-    """Layers freeze after step 20, the layout follows; after step 40 a change is refused; another launch resumes after step 50."""
+    """Layers freeze after step 20 and the layout follows; a change is rejected after step 40; a launch resumes after step 50."""
     lines = [*metrics(range(1, 21), step_ms=40.0), *metrics(range(21, 51), layout="pp1", frozen_units=5),
              *metrics(range(51, 61), layout="dp2", frozen_units=5)]
     events = [{"event": "freeze", "step": 20, "layers": 2, "units_before": 0, "units": 5, "why": "freeze.at", "layout": "pp2 1f1b",
@@ -428,14 +428,14 @@ def test_a_live_run_is_followed(run, program):
         state = json.loads(ask("state")[2])
         assert state["blocks"][1]["tiles"][:2] == [["30 of 60", "steps"], ["1 s", "left"]] and "ago" in state["sub"]
         assert ["3.25", "held-out loss at step 10"] in state["blocks"][1]["tiles"]
-        write_lines(log, metrics(range(1, 46)))  # as if lines were added
+        write_lines(log, metrics(range(1, 46)))  # appends lines
         with log.open("a", encoding="utf-8") as file:
             file.write('{"step": 46, "loss"')  # a line that is being written
         assert series(chart(json.loads(ask("state")[2]), "loss"), "this step")["x"] == list(range(1, 46))
         with log.open("a", encoding="utf-8") as file:
             file.write(": 2.5}\n")
         assert series(chart(json.loads(ask("state")[2]), "loss"), "this step")["y"][-1] == 2.5
-        write_lines(log, metrics(range(1, 13)))  # as a resume cuts it
+        write_lines(log, metrics(range(1, 13)))  # as truncated by a resume
         assert series(chart(json.loads(ask("state")[2]), "loss"), "loss")["x"] == list(range(1, 13))
         write_lines(log, metrics(range(1, 61)))
         (folder / "result.json").write_text("{}", encoding="utf-8")

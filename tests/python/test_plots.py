@@ -1,4 +1,4 @@
-"""What charts of studies draw."""
+"""What charts of studies show."""
 import itertools
 import json
 import math
@@ -24,7 +24,7 @@ FACTS = {"version": "1", "commit": "c", "processor": "Zen"}
 
 
 def depths(dice=None, folder=None):
-    """Two schedules at depths 1, 2 and 4, three seeds; with logs of four steps in `folder`."""
+    """Two schedules at depths 1, 2 and 4 with three seeds; with logs of four steps in `folder`."""
     dice, results = dice or random.Random(1), StudyResults("depths", axes=["parallel.schedule", "parallel.pp", "run.seed"])
     for schedule, pp, seed in itertools.product(("1f1b", "zb-v"), (1, 2, 4), (1, 2, 3)):
         run = RunSummary(len(results.runs) + 1, {"parallel.schedule": schedule, "parallel.pp": str(pp), "run.seed": str(seed)}, "done", facts=dict(FACTS))
@@ -87,7 +87,7 @@ def test_points_have_a_front_in_the_unit_of_the_axis():
     assert [series.x for series in plot.chart.series] == [[8, 4, 2]] * 2 and plot.chart.x.title == "peak memory (MiB)"
     assert (plot.chart.x.better, plot.chart.y.better) == ("lower", "higher")
     names = {text.get_text() for text in plot.figure().axes[0].texts}
-    assert {"1f1b pp=4", "zb-v pp=4"} & names  # the front's
+    assert {"1f1b pp=4", "zb-v pp=4"} & names  # on the front
 
 
 def test_a_front_of_points_is_that_of_all_pairs():
@@ -149,7 +149,7 @@ def test_unlike_measures_are_not_drawn_as_comparable():
     for run in results.runs:
         run.facts |= {"validation_data": "d", "validation_measure": run.settings["parallel.schedule"]}
     pooled = concertina.plot(results, y="validation_loss", group=["run.seed"])
-    assert all(math.isnan(y) for series in pooled.chart.series for y in series.y)  # a mean over both would be of neither
+    assert all(math.isnan(y) for series in pooled.chart.series for y in series.y)  # a mean over both would be meaningless
     assert "the tasks or the tokenizers differ" in pooled.chart.note and pooled.chart.note in pooled.notes
     assert concertina.plot(results, kind="pareto", x="peak_bytes", y="validation_loss").chart.x.better is None
     apart = concertina.plot(results, x="parallel.schedule", y="validation_loss", group=["parallel.pp"])
@@ -194,7 +194,7 @@ def test_charts_have_the_same_bytes_in_any_order_and_no_words_that_overlap(tmp_p
 
 
 def overlaps(figure):
-    """Pairs of words that lie on each other, and words that the figure cuts off."""
+    """Returns pairs of texts that overlap, and texts that the figure cuts off."""
     renderer = figure.canvas.get_renderer()
     ticks = [text for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for tick in axis._update_ticks() for text in (tick.label1, tick.label2)]
     texts = ticks + [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]

@@ -1,4 +1,4 @@
-"""Faults of rows of tables, and near duplicates against a comparison of all pairs."""
+"""Faults in rows of tables, and near duplicates compared with a search of all pairs."""
 import random
 
 import pytest
@@ -55,7 +55,7 @@ def test_each_fault_is_said_of_the_row_that_would_go():
     wanted = [(1, "duplicate", 0), (2, "conflict", 3), (3, "conflict", 2), (3, "duplicate", 2), (4, "empty", None), (5, "undecodable", None),
               (6, "broken", None), (7, "overlap", 9), (8, "cut", None), (10, "duplicate", 9)]
     assert faults_of(rows, tokens=8) == wanted
-    assert len(faults_of(rows)) == len(wanted) - 1, "without a limit no row is too long"
+    assert len(faults_of(rows)) == len(wanted) - 1, "without a limit, no row is too long"
 
 
 def test_a_row_to_train_on_is_near_one_that_is_held_out():

@@ -1,4 +1,4 @@
-"""The report of `study scaling` on made-up predictions and measurements."""
+"""The report of `study scaling` for made-up predictions and measurements."""
 import pytest
 from concertina.commands.study_scaling import _gains, make_report
 from concertina.results import RunSummary
@@ -27,7 +27,7 @@ def test_what_is_measured_is_over_the_first_measurement_and_what_is_predicted_ov
 
 def test_a_line_is_fitted_and_says_how_far_off_it_is():
     fits = report([point(4, m, [m]) for m in (4, 8, 16)] + [point(8, 4, []), point(8, 8, [])], {4: 3000, 8: 5100, 16: 9000})["fits"]
-    assert [(fit["ranks"], fit["measured"]) for fit in fits] == [(4, True), (4, False)], "a line goes through any two points"
+    assert [(fit["ranks"], fit["measured"]) for fit in fits] == [(4, True), (4, False)], "a line passes through any two points"
     assert fits[1]["a_ms"] == pytest.approx(500) and fits[1]["b_ms"] == pytest.approx(250) and fits[1]["largest_residual"] < 1e-12
     assert 0.01 < fits[0]["largest_residual"] < 0.02, "5100 is 100 above the line"
 

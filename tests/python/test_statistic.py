@@ -1,4 +1,4 @@
-"""The statistics of studies are scipy's."""
+"""Compares the statistics of studies with scipy's."""
 import math
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""What is read of studies and runs, and what tables make of it."""
+"""What is read from studies and runs, and what tables show of it."""
 import itertools
 import json
 import math
@@ -26,7 +26,7 @@ DEFAULTS = ["--pair=run.seed", "--test=t", "--correction=holm", "--confidence=0.
 
 
 def grid(dice):
-    """Six trials in the order of the study: all schedules for each seed."""
+    """Returns six trials in the order of the study: all schedules for each seed."""
     return [({"parallel.schedule": name, "run.seed": str(seed)}, {"loss": round(dice.uniform(2, 3), 6), "tokens_per_s": dice.randint(1, 9) * 1.0})
             for seed in (1, 2, 3) for name in ("1f1b", "zb-v")]
 

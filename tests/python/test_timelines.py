@@ -1,4 +1,4 @@
-"""Pictures of predicted steps: what they show is what they are given, and readable."""
+"""Pictures of predicted steps are complete and readable."""
 import io
 import json
 import random
@@ -20,7 +20,7 @@ HOSTILE = "100% of $x_1$ {a}} \\end{tikzpicture} # ~ ^ | <&> \"q\" [[]]> \ud800 
 
 
 def panel(dice, name="1f1b", ranks=4, microbatches=8, chunks=1):
-    """A step in which ranks work in random order, with random waits."""
+    """Returns a step in which ranks work in random order, with random waits."""
     rows, path = [], []
     for rank in range(ranks):
         boxes, now = [], 0.0
@@ -46,7 +46,7 @@ def steps(dice, *panels, **more):
 
 
 def texts(figure):
-    """All but labels of ticks that are beyond the ends of their axis."""
+    """Returns all texts except labels of ticks beyond the ends of their axis."""
     beyond = {tick.label1 for axes in figure.axes for tick in axes.xaxis.get_major_ticks() if tick.get_loc() > axes.get_xlim()[1]}
     return [one for one in figure.findobj(Text) if one.get_text() and one.get_visible() and one not in beyond]
 
@@ -59,21 +59,21 @@ def assert_readable(figure):
     assert not outside.any(), [named[at].get_text() for at in np.flatnonzero(outside)]
     width = np.minimum.outer(right, right) - np.maximum.outer(left, left)
     height = np.minimum.outer(top, top) - np.maximum.outer(bottom, bottom)
-    room = 1 + 0.3 * np.minimum.outer(top - bottom, top - bottom)  # boxes of texts have room below letters
+    room = 1 + 0.3 * np.minimum.outer(top - bottom, top - bottom)  # boxes of texts have space below the letters
     overlapping = np.argwhere(np.triu((width >= 1) & (height >= room), 1))
     assert not len(overlapping), [(named[one].get_text(), named[other].get_text()) for one, other in overlapping]
 
 
 def assert_tex(text):
-    """Balanced, and no character that means something to TeX but in commands."""
-    text = re.sub(r"\\catcode`\\[%^]=\\active\\def[%^]\{(\\%|\\ifmmode\\sp\\else\\\^\{\}\\fi)\}", "", text)  # of matplotlib from 3.8 on
+    """Checks that braces are balanced, and that special characters of TeX occur only in commands."""
+    text = re.sub(r"\\catcode`\\[%^]=\\active\\def[%^]\{(\\%|\\ifmmode\\sp\\else\\\^\{\}\\fi)\}", "", text)  # written by matplotlib 3.8 and later
     bare = re.sub(r"(?m)^%.*\n|%$", "", text)
     bare = re.sub(r"\\[{}$&#_%]", "", bare)
     assert "setmainfont" not in text and bare.count("{") == bare.count("}") and bare.count("\\end{pgfpicture}") == 1 and not set("#_&^~\x01") & set(bare)
 
 
 def boxes(figure, colour):
-    """Left and right of the boxes of a colour, as they lie in the figure."""
+    """Returns left and right of the boxes of a color, as positions in the figure."""
     found = []
     for patch in figure.findobj(PathPatch):
         if to_hex(patch.get_facecolor()) == colour and patch.get_facecolor()[3] and patch.axes:

@@ -8,7 +8,7 @@
 namespace concertina {
 namespace {
 
-/// Copies if the sizes agree, and makes both ends final.
+/// Copies if the sizes agree, and finalizes the status of both ends.
 void match(ChannelTransfer& from, ChannelTransfer& to) {
   const bool fits = from.bytes == to.bytes;
   if (fits && from.bytes > 0) std::memcpy(to.data, from.data, from.bytes);

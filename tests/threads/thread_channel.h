@@ -1,7 +1,7 @@
-// The state that the ranks of one process share: the job's fate and a first-in, first-out channel
-// for each ordered pair of ranks. Invariants: at most one side of a channel has transfers queued;
-// nobody touches a ChannelTransfer after its status has become final; after warm-up nothing
-// allocates.
+// The state shared by the ranks of one process: the job's status, and a FIFO channel for each
+// ordered pair of ranks.
+// Invariants: at most one side of a channel has transfers queued; nobody accesses a ChannelTransfer
+// after its status is final; after warm-up, nothing allocates.
 #pragma once
 
 #include <array>
@@ -23,23 +23,23 @@ struct ChannelTransfer {
 
   std::byte* data = nullptr;
   std::size_t bytes = 0;
-  std::size_t peer_bytes = 0;  // of the other end; valid after a mismatch
+  std::size_t peer_bytes = 0;  // bytes of the other end; valid after a mismatch
   ChannelTransfer* next = nullptr;
   std::atomic<Status> status = Status::done;
 };
 
 class Channel {
  public:
-  /// The eager limit, as MPI calls it, and how many such messages a channel keeps.
+  /// The eager limit, as MPI calls it, and how many eager messages a channel stores.
   static constexpr std::size_t kEagerBytes = 4096;
   static constexpr int kEagerMessages = 16;
 
   void allow_eager() { stored_ = std::make_unique<Stored[]>(kEagerMessages); }
   void send(ChannelTransfer& transfer);
   void receive(ChannelTransfer& transfer);
-  /// Forgets `transfer`; afterwards nobody touches it or its buffer.
+  /// Removes `transfer`; afterwards nobody accesses it or its buffer.
   void withdraw(ChannelTransfer& transfer);
-  /// Its status when no other rank is in the middle of a copy.
+  /// Returns its status when no other rank is copying.
   ChannelTransfer::Status settled(const ChannelTransfer& transfer);
 
  private:
@@ -55,12 +55,12 @@ class Channel {
     std::array<std::byte, kEagerBytes> copy;
   };
 
-  /// Queues a copy if there is room for one.
+  /// Stores a copy if there is room; returns whether there was.
   bool store(const ChannelTransfer& transfer);
 
   std::mutex mutex_;
   Queue sends_, receives_;
-  std::unique_ptr<Stored[]> stored_;  // null: rendezvous only
+  std::unique_ptr<Stored[]> stored_;  // null with Delivery::rendezvous
 };
 
 /// All ranks of one run_threads.
@@ -68,16 +68,16 @@ class ThreadJob {
  public:
   explicit ThreadJob(int ranks);
 
-  /// Rank `rank` failed; the first failure is the job's.
+  /// Records that rank `rank` failed; the first failure is the job's.
   void fail(int rank, std::exception_ptr why) noexcept;
-  /// Rank `rank` returned: who waits for it waits in vain.
+  /// Records that rank `rank` returned: nobody may wait for it any longer.
   void leave(int rank) noexcept { left_[rank].store(true, std::memory_order_release); }
 
   bool has_failed() const { return failed_.load(std::memory_order_acquire); }
   bool has_left(int rank) const { return left_[rank].load(std::memory_order_acquire); }
-  /// Null while none has failed.
+  /// Returns null if no rank has failed.
   std::exception_ptr failure() const { return has_failed() ? why_ : nullptr; }
-  /// "rank 2 failed: ...", once has_failed().
+  /// Returns "rank 2 failed: ..."; valid once has_failed().
   const std::string& text() const { return text_; }
 
  private:
@@ -88,7 +88,7 @@ class ThreadJob {
   std::string text_;
 };
 
-/// One communicator as all its ranks see it.
+/// One communicator as seen by all its ranks.
 struct ThreadGroup {
   ThreadGroup(std::shared_ptr<ThreadJob> job, std::vector<int> members, Delivery delivery);
 

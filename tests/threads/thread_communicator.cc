@@ -19,20 +19,20 @@ namespace concertina {
 namespace {
 
 // A transfer between threads: the ends of messages that one rank has posted for it.
-// Invariants: the buffers are only touched while an end is queued in its channel, so a recycled
-// Work has let go of them; reuse does not allocate.
+// Invariants: buffers are only accessed while an end is queued in its channel, so a recycled Work
+// has released them; reuse does not allocate.
 class ThreadWork final : public Work::State {
  public:
-  /// Has room for `most` ends.
+  /// Has room for at most `most` ends.
   ThreadWork(WorkPool<ThreadWork>& pool, ThreadGroup& group, int rank, std::size_t most)
       : pool_(pool), group_(group), rank_(rank), most_(most), ends_(new End[most]) {}
 
-  /// Begins an operation of at most `ends` ends.
+  /// Starts an operation with at most `ends` ends.
   void begin(const char* operation, std::size_t ends);
   void send(Channel& channel, ConstBytes data, int to);
   void receive(Channel& channel, Bytes data, int from);
 
-  /// Throws if sizes differ, a rank has failed, or the peer has returned without the other end.
+  /// Throws if sizes differ, a rank has failed, or the peer has returned without posting its end.
   bool test() override;
   void recycle() override;
   int waits_for() const override {
@@ -57,7 +57,7 @@ class ThreadWork final : public Work::State {
   std::size_t most_;
   std::unique_ptr<End[]> ends_;
   const char* operation_ = "";
-  int count_ = 0, done_ = 0;  // ends posted; of these, in order, known to be done
+  int count_ = 0, done_ = 0;  // posted ends; ends known to be done, in order
 };
 
 void ThreadWork::begin(const char* operation, std::size_t ends) {
@@ -77,7 +77,7 @@ ChannelTransfer& ThreadWork::add(Channel& channel, Bytes data, int peer, const c
 }
 
 void ThreadWork::send(Channel& channel, ConstBytes data, int to) {
-  // The channel only reads what is sent.
+  // The channel only reads the data that is sent.
   channel.send(add(channel, {const_cast<std::byte*>(data.data()), data.size()}, to, "to"));
 }
 
@@ -101,7 +101,7 @@ bool ThreadWork::finished(End& end) const {
   if (status == ChannelTransfer::Status::done) return true;
   const ThreadJob& job = *group_.job;
   const int peer = group_.members[end.peer];
-  // Whoever leaves has posted all it ever will: only then is what is still queued lost.
+  // A rank that has left posts nothing more, so only then are queued ends lost.
   const bool lost = job.has_left(peer) || job.has_failed();
   if (lost) status = end.channel->settled(end.transfer);
   if (status == ChannelTransfer::Status::done) return true;
@@ -118,11 +118,11 @@ void ThreadWork::fail(const End& end, std::string why) const {
                                             operation_, end.direction, group_.members[end.peer]));
 }
 
-/// Works by the number of ends they have room for, so that reuse never has to grow one.
+/// Works grouped by the number of ends they have room for, so reuse never has to grow one.
 struct ThreadPools {
   std::shared_ptr<ThreadGroup> group;
   WorkPool<ThreadWork> single, collective;
-  std::size_t most_ends = 0;  // that a collective was reserved for
+  std::size_t most_ends = 0;  // reserved for a collective
 };
 
 class ThreadCommunicator final : public Communicator {
@@ -135,7 +135,7 @@ class ThreadCommunicator final : public Communicator {
   ~ThreadCommunicator() override {
     if (pools_->single.in_use() + pools_->collective.in_use() == 0) return;
     log::error("a communicator was destroyed before its transfers (a bug in concertina)");
-    pools_.release();  // leaked: those Works still point into it
+    pools_.release();  // leaked, since those Works still point into it
   }
 
   int rank() const override { return rank_; }
@@ -220,7 +220,7 @@ class ThreadCommunicator final : public Communicator {
 std::unique_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
   struct Wish {
     int color, key;
-    const std::shared_ptr<ThreadGroup>* made;  // by the first rank of each color
+    const std::shared_ptr<ThreadGroup>* made;  // created by the first rank of each color
   };
   std::vector<Wish> wishes(size());
   std::vector<Bytes> views;
@@ -244,7 +244,7 @@ std::unique_ptr<Communicator> ThreadCommunicator::split(int color, int key) {
   }
   share({color, key, &group});
   if (color >= 0 && group == nullptr) group = *wishes[order.front()].made;
-  barrier();  // until everybody has its share, `group` must live
+  barrier();  // `group` must live until every rank has its share
   if (color < 0) return nullptr;
   const auto me = std::find(order.begin(), order.end(), rank_);
   return std::make_unique<ThreadCommunicator>(std::move(group),
@@ -272,7 +272,7 @@ void run_threads(int ranks, const std::function<void(Communicator&)>& body, Deli
     std::vector<std::jthread> threads;
     try {
       for (int r = 0; r < ranks; ++r) threads.emplace_back(run, r);
-    } catch (...) {  // no more threads: the ranks that there are must not wait for the others
+    } catch (...) {  // thread limit: the started ranks must not wait for the others
       job->fail(static_cast<int>(threads.size()), std::current_exception());
     }
   }

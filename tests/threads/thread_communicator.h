@@ -1,7 +1,7 @@
 // Ranks as threads of one process: the transport of unit tests, and the strictest one.
-// Invariants: no message is delivered before its receive is posted (Delivery::rendezvous), so a
-// program that runs here relies on no buffering anywhere; a rank that fails or returns wakes all
-// that wait for it, so nothing hangs.
+// Invariants: with Delivery::rendezvous, no message is delivered before its receive is posted, so
+// tests show that a program does not rely on buffering; a rank that fails or returns wakes all
+// ranks that wait for it, so nothing hangs.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace concertina {
 
-/// When a send is done: once its receive has been posted and filled, or, for short messages while
-/// there is room, at once: a copy is kept, as MPI does.
+/// When a send completes: once its receive has been posted and filled or, with `eager`, at once for
+/// short messages while there is room, since a copy is kept, as in MPI.
 enum class Delivery { rendezvous, eager };
 
-/// Runs `body` on `ranks` threads and returns when all have ended. The first exception of any rank
-/// is thrown here; in the other ranks, whatever waits then throws Error. abort(code) is such an
-/// exception: an Error with that code. Works must not outlive their communicator.
+/// Runs `body` on `ranks` threads and returns when all have ended. Throws the first exception of
+/// any rank; in the other ranks, waiting calls then throw Error. abort(code) throws an Error with
+/// that code. Works must not outlive their communicator.
 void run_threads(int ranks, const std::function<void(Communicator&)>& body,
                  Delivery delivery = Delivery::rendezvous);
 

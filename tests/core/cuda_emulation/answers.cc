@@ -1,4 +1,4 @@
-// What every emulated runtime answers alike.
+// Functions that are the same for every emulated runtime.
 #include <cuda_runtime_api.h>
 
 extern "C" {

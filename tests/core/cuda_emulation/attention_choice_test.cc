@@ -1,5 +1,5 @@
-// Whose attention a backend takes, what it then reserves, and what it says. What cuDNN's would be
-// is not emulated: it is told by its scratch, and refuses to run.
+// Tests which attention a backend chooses, what it then reserves, and what it reports. cuDNN's
+// attention is not emulated: tests recognize it by its scratch size, and it refuses to run.
 #include <gtest/gtest.h>
 
 #include "core/cuda/backend.h"
@@ -12,7 +12,7 @@ namespace {
 
 using cuda::AttentionBy;
 
-// cuDNN's scratch for it, 2 x 2 x 2048 x 2048 x 2 bytes, is more than what a backend has anyway.
+// cuDNN's scratch, 2 x 2 x 2048 x 2048 x 2 bytes, exceeds what a backend has in any case.
 constexpr AttentionShape kShape{2, 2048, 2, 64, DType::bf16};
 
 std::size_t scratch(Backend& backend, const AttentionShape& shape) {
@@ -39,7 +39,7 @@ class AttentionChoiceTest : public testing::Test {
     emulation::set_dnn_plan_problem("");
     emulation::set_compute_capability(9, 0);
   }
-  /// The message of a bad input that names the setting.
+  /// Returns the message of a bad input that names the setting.
   static std::string refusal(const AttentionShape& shape = kShape) {
     try {
       reserved(AttentionBy::cudnn, shape);

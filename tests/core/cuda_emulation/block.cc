@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kStack = 128 << 10, kMostBytes = 64;
 constexpr unsigned kWarp = 32;
 
-/// A point that `expected` threads must reach before any goes on.
+/// A barrier that `expected` threads must reach before any continues.
 struct Meeting {
   unsigned expected = 0, arrived = 0, generation = 0;
 };
@@ -31,17 +31,17 @@ struct Meeting {
 struct Warp {
   Meeting meeting;
   const char* operation = nullptr;
-  // Two, since a lane may be one exchange ahead of another that still reads.
+  // Two, since a lane may be one exchange ahead of another that still reads the previous one.
   alignas(16) std::array<std::array<std::byte, kMostBytes * kWarp>, 2> slots;
 };
 
-/// Lives as long as the program: it waits for the next block when a kernel has returned.
+/// Lives as long as the program: when a kernel has returned, it waits for the next block.
 struct Fiber {
-  ucontext_t context{};  // for its first entry; then `place`, since swapcontext is a system call
+  ucontext_t context{};  // for the first entry; later `place`, which needs no system call
   jmp_buf place;
   bool entered = false;
   std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(kStack);
-  const Meeting* waits = nullptr;  // until its generation is no longer `generation`
+  const Meeting* waits = nullptr;  // until its generation differs from `generation`
   unsigned generation = 0;
   bool done = true;
 };
@@ -55,7 +55,7 @@ struct Fiber {
 class Block {
  public:
   void run(unsigned threads, const std::function<void()>& kernel) {
-    if (threads % kWarp != 0) fail("threads are no whole warps");
+    if (threads % kWarp != 0) fail("threads are not whole warps");
     kernel_ = &kernel;
     while (fibers_.size() < threads) fibers_.push_back(std::make_unique<Fiber>());
     barrier_ = {threads, 0, 0};
@@ -102,7 +102,7 @@ class Block {
  private:
   static void enter();
 
-  /// Lets each lane of a warp run to its next barrier or exchange; false if none can.
+  /// Runs each lane of a warp to its next barrier or exchange; returns false if none can run.
   bool run_lanes(std::size_t warp) {
     bool moved = false;
     for (unsigned i = 0; i < kWarp; ++i) {

@@ -1,4 +1,4 @@
-// What is said of calls that fail while things are destroyed.
+// Tests the reports of calls that fail in destructors.
 #include "core/cuda/base/check.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// What an owner of something on the device does at its end, on a device that is lost.
+/// Does what the owner of a device resource does in its destructor, on a lost device.
 struct Owner {
   ~Owner() { cuda::log_failure(cudaErrorIllegalAddress, "cudaFree"); }
 };

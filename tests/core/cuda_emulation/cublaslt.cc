@@ -1,8 +1,8 @@
-// cuBLASLt's functions in plain loops over column-major matrices, as its documentation defines
-// them, in place of core/cuda/cublaslt.cc. As the library does, it refuses some epilogues: where
-// the leading dimension of a GELU's operand is no multiple of 8, and a bias of a single row. Of fp8
-// it wants what "cublasLtMatmul" says in its documentation for compute capability 8.9 and 9.0, and
-// it has no derivative of GELU after it (the library may).
+// cuBLASLt's functions as plain loops over column-major matrices, as its documentation defines
+// them, instead of core/cuda/cublaslt.cc. Like the library, it rejects some epilogues: a GELU
+// operand whose leading dimension is not a multiple of 8, and a bias of a single row. For fp8, it
+// requires what the documentation of "cublasLtMatmul" says for compute capability 8.9 and 9.0, and
+// does not support GELU's derivative (the library may).
 #include "core/cuda/cublaslt.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@
 #include "device_clock.h"
 #include "streams.h"
 
-// The library's opaque types are ours to define: nothing else looks into them.
+// We may define the library's opaque types, since nothing else accesses their contents.
 namespace {
 
 using concertina::Bf16;
@@ -45,7 +45,7 @@ T& of(Handle handle) {
   return *const_cast<T*>(reinterpret_cast<const T*>(handle));
 }
 
-/// Sign, `exponent` bits, then the mantissa; E5M2 has infinities as IEEE 754, E4M3 a single NaN.
+/// Decodes a sign, `exponent_bits` bits and the mantissa; E5M2 has infinities, E4M3 only one NaN.
 double decode_fp8(std::uint8_t bits, int exponent_bits) {
   const int mantissa_bits = 7 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
   const int mantissa = bits & ((1 << mantissa_bits) - 1), top = (1 << exponent_bits) - 1;
@@ -170,7 +170,7 @@ bool fp8_fits(const Desc& desc, const Layout& a, const Layout& b, const Layout& 
          epilogue_of(desc) != CUBLASLT_EPILOGUE_DGELU;
 }
 
-/// What a matrix is multiplied by, read where the call reads it: on the device.
+/// Returns the scale of a matrix, read where the call reads it: on the device.
 double scale_of(const Desc& desc, int attribute) {
   const auto* scale = desc.get<const float*>(attribute, nullptr);
   return scale == nullptr ? 1 : static_cast<double>(*scale);
@@ -196,7 +196,7 @@ cublasStatus_t heuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMa
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/// The epilogue of one element: what becomes of the sum.
+/// Applies the epilogue to the sum of one element.
 double behind(const Desc& desc, double sum, std::uint64_t row, std::uint64_t column,
               const Layout& out) {
   const int epilogue = epilogue_of(desc);
@@ -215,7 +215,7 @@ double behind(const Desc& desc, double sum, std::uint64_t row, std::uint64_t col
   return gelu(sum);
 }
 
-/// A product with all that it was asked for, as it was at the call.
+/// A product with all its arguments, as they were at the call.
 struct Call {
   Desc desc;
   Matrix left, right, add, out;

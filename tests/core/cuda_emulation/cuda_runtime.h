@@ -1,5 +1,5 @@
-// In place of CUDA's header of this name where kernels are compiled for the host: the words of
-// device code, and launches.
+// Replaces CUDA's header of this name if kernels are compiled for the host: the keywords of device
+// code, and launches.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,7 +18,7 @@
 #undef __shared__
 #undef __launch_bounds__
 #define __launch_bounds__(...)
-#define __shared__ thread_local  // one for all fibers, and, in a function, static
+#define __shared__ thread_local  // shared by all fibers and, in a function, static
 
 extern constinit thread_local uint3 threadIdx, blockIdx;
 extern constinit thread_local dim3 blockDim, gridDim;

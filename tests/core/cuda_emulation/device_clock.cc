@@ -11,7 +11,7 @@ namespace concertina::emulation {
 namespace {
 
 thread_local double kernel_seconds = -1;
-thread_local double host = 0, device = 0;  // the test's time, and when the last kernel ends on it
+thread_local double host = 0, device = 0;  // the test's time, and the end of the last kernel
 thread_local int issued = 0, events = 0;
 
 }  // namespace
@@ -43,7 +43,7 @@ void kernel_issued() {
 
 struct CUevent_st {
   double at = -1;
-  bool captured = false;  // last recorded in a stream that was being captured
+  bool captured = false;  // last recorded during a capture of its stream
 };
 
 extern "C" {
@@ -92,7 +92,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   using namespace concertina::emulation;
-  // A dependency between what is in a capture and what is not.
+  // A dependency across the boundary of a capture.
   if (capturing(stream) || event->captured) return cudaErrorStreamCaptureIsolation;
   return cudaSuccess;
 }

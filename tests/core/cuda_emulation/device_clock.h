@@ -1,21 +1,21 @@
-// The emulated device's time. As a rule it is the host's: work is done when its call returns. A
-// test may have its own time instead, in which the device lags behind the host as a GPU does.
-// Invariant: each thread has a device to itself, as far as time is concerned.
+// The emulated device's clock. By default it is the host's: work is done when its call returns. A
+// test may use its own clock, in which the device lags behind the host as a GPU does.
+// Invariant: each thread has its own device time.
 #pragma once
 
 namespace concertina::emulation {
 
-/// From now on every kernel takes this long, and the host's calls take no time at all; behind
-/// synchronization the device's last kernel ended just now. Negative: the host's time again.
+/// From now on, every kernel takes this long, and the host's calls take no time. At this point, the
+/// last kernel has just ended. A negative value restores the host's clock.
 void kernels_take(double seconds);
-/// In the test's time: the host does something else for this long.
+/// Advances the test's clock: the host does something else for this long.
 void host_passes(double seconds);
-/// Since the last kernels_take().
+/// Kernels since the last kernels_take().
 int kernels_issued();
-/// By this thread.
+/// Events created by this thread.
 int events_made();
 
-/// What the emulated launches call.
+/// Called by the emulated launches.
 void kernel_issued();
 
 }  // namespace concertina::emulation

@@ -1,13 +1,13 @@
-// cuDNN as far as the choice of attention's kernels goes: there or not, with plans or without.
+// cuDNN for the choice of attention kernels only: present or absent, with or without plans.
 #pragma once
 
 #include <string>
 
 namespace concertina::emulation {
 
-/// Why there is no cuDNN (as at first); empty: there is one, whose attention is never run.
+/// Sets why there is no cuDNN (the default); empty: cuDNN is present, but its attention never runs.
 void set_dnn_problem(std::string problem);
-/// Why it has no plan for any shape; empty (as at first): it has.
+/// Sets why it has no plan for any shape; empty (the default): it has plans.
 void set_dnn_plan_problem(std::string problem);
 
 }  // namespace concertina::emulation

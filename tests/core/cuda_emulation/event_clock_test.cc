@@ -1,7 +1,6 @@
-// The clock of the CUDA backend, on a device whose time is the test's, with a profiler that
-// listens.
+// Tests the CUDA backend's clock on a device that uses the test's clock, with a profiler attached.
 #include <gtest/gtest.h>
-#define NVTX_NO_IMPL  // a profiler: it is called by NVTX
+#define NVTX_NO_IMPL  // this test is the profiler that NVTX calls
 #include <nvtx3/nvToolsExt.h>
 
 #include <string>
@@ -25,7 +24,7 @@ int pop() {
   return 0;
 }
 
-/// What a profiler does when NVTX finds it.
+/// What a profiler does when NVTX loads it.
 int listen(NvtxGetExportTableFunc_t table) {
   const auto* callbacks = static_cast<const NvtxExportTableCallbacks*>(table(NVTX_ETID_CALLBACKS));
   NvtxFunctionTable functions = nullptr;
@@ -36,7 +35,7 @@ int listen(NvtxGetExportTableFunc_t table) {
   return 1;
 }
 
-constexpr double kKernel = 0x1p-3;  // seconds: distances between events are exact
+constexpr double kKernel = 0x1p-3;  // seconds; distances between events are exact
 
 class EventClockTest : public testing::Test {
  protected:
@@ -100,7 +99,7 @@ TEST_F(EventClockTest, ReservedMarksMakeNothing) {
     EXPECT_GT(clock_.time(mark), 0);
   }
   EXPECT_EQ(emulation::events_made(), made);
-  for (int i = 0; i < 300; ++i) clock_.mark();  // more than that, in its first step only
+  for (int i = 0; i < 300; ++i) clock_.mark();  // more events, created only in the first such step
   const int grown = emulation::events_made();
   EXPECT_GT(grown, made);
   clock_.settle();

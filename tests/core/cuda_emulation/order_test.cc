@@ -1,5 +1,5 @@
-// What only an emulation can show: no result depends on which warps run ahead of the others between
-// two barriers.
+// Checks what only an emulation can show: no result depends on which warps run first between two
+// barriers.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Passes as CUDA graphs, on a device that records and that refuses what a capture does not allow.
+// Tests passes as CUDA graphs, on a device that records, and rejects what a capture does not allow.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -27,12 +27,12 @@ class PassGraphsTest : public testing::Test {
   void repeat(const Key& key, const std::function<void()>& issue, const RandomAt& random = {}) {
     backend_->repeat({"h3.mlp", "forward", key, random}, issue);
   }
-  /// x = factor x as a pass.
+  /// Runs x = factor x as a pass.
   void scale(const Key& key, float factor) {
     repeat(key, [&] { backend_->run(Axpby{0, x_.view(), factor, x_.view()}); });
   }
   float x() const { return x_.data()[0]; }
-  /// The error of a pass that is recorded and does this.
+  /// Returns the error of a recorded pass that does this.
   std::string refusal(const Key& key, const std::function<void()>& call) {
     repeat(key, [] {});
     try {
@@ -149,7 +149,7 @@ TEST_F(PassGraphsTest, MasksAreThoseOfTheirStepAndSample) {
   EXPECT_EQ(backend_->pass_counts().replayed, 4);
   const DropoutMask elsewhere{0.5, {5, 1, 0, 4}, 32};
   const auto drop = [&] { backend_->run(ApplyDropout{elsewhere, u.view(), {}, got.view()}); };
-  repeat({2}, drop);  // as if it were of another place
+  repeat({2}, drop);  // as if it were in another unit
   EXPECT_ANY_THROW(repeat({2}, drop));
   EXPECT_NO_THROW(drop());
 }
@@ -183,12 +183,12 @@ TEST_F(PassGraphsTest, WhatACaptureDoesNotAllowIsAnErrorWithTheUnitsName) {
   EXPECT_EQ(refusal({3}, [&] { backend_->clock().mark(), backend_->clock().settle(); })
                 .find(named("cudaStreamSynchronize")),
             0);
-  // One whose error somebody swallows.
+  // A pass that catches and ignores its error.
   EXPECT_EQ(refusal({5}, [&] { EXPECT_ANY_THROW(backend_->synchronize()); })
                 .find(named("cudaStreamEndCapture")),
             0);
   EXPECT_EQ(refusal({6}, [] { throw_failure("no such thing", "here"); }), named("no such thing"));
-  scale({7}, 2), scale({7}, 2), scale({7}, 2);  // the backend goes on
+  scale({7}, 2), scale({7}, 2), scale({7}, 2);  // the backend still works
   EXPECT_EQ(x(), 8);
   EXPECT_EQ(emulation::graphs_alive(), 1);
 }

@@ -1,4 +1,4 @@
-// Which devices have which precision, and a whole model in each.
+// Tests which devices support which precision, and a whole model in each.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -36,7 +36,7 @@ TEST(CudaPrecisionTest, Fp8NeedsComputeCapability89) {
   }
 }
 
-/// Losses of some microbatches, and the gradients of all.
+/// Losses of several microbatches, and their gradients.
 struct Result {
   std::vector<double> losses;
   std::vector<std::vector<float>> gradients;
@@ -44,7 +44,7 @@ struct Result {
 };
 
 Result train(const Precision& precision) {
-  // Every map but the head is one that fp8 products can do.
+  // fp8 supports every map except the head.
   const auto model = make_model("gpt", {.layers = 2,
                                         .width = 32,
                                         .heads = 4,

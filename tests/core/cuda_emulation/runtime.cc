@@ -1,5 +1,5 @@
 // The functions of the CUDA runtime that core/cuda calls, over host memory (streams and graphs:
-// streams.cc, events: device_clock.cc). Device memory is poisoned, and closed to all but the
+// streams.cc, events: device_clock.cc). Device memory is poisoned, and accessible only to the
 // device's work.
 #include "runtime.h"
 
@@ -19,7 +19,7 @@
 
 namespace {
 
-/// The memory of the device: CONCERTINA_EMULATED_BYTES, or 4 GiB.
+/// The size of the device's memory: CONCERTINA_EMULATED_BYTES, or 4 GiB.
 std::size_t total_bytes() {
   const char* text = std::getenv("CONCERTINA_EMULATED_BYTES");
   return text != nullptr ? std::strtoull(text, nullptr, 10) : std::size_t{4} << 30;
@@ -27,8 +27,8 @@ std::size_t total_bytes() {
 std::size_t used_bytes = 0;
 
 std::mutex mutex;
-std::map<const void*, std::size_t> blocks;  // of device memory, with their bytes
-int working = 0;                            // kernels and copies under way
+std::map<const void*, std::size_t> blocks;  // blocks of device memory and their sizes
+int working = 0;                            // kernels and copies in progress
 
 std::size_t pages(std::size_t bytes) {
   constexpr std::size_t kPage = 4096;
@@ -121,7 +121,7 @@ cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t 
     const std::lock_guard lock(mutex);
     const auto block = blocks.find(memory);
     if (value == 0 && block != blocks.end() && bytes == block->second)
-      madvise(memory, pages(bytes), MADV_DONTNEED);  // zeros again, and quick to close
+      madvise(memory, pages(bytes), MADV_DONTNEED);  // zeros again, and fast to protect
     else
       std::memset(memory, value, bytes);
   });

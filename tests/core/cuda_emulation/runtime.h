@@ -1,9 +1,9 @@
-// What tests may ask of the emulated device.
+// What tests may change in the emulated device.
 #pragma once
 
 namespace concertina::emulation {
 
-/// Compute capability of the device that is found from now on; 9.0 at first.
+/// Sets the compute capability of the device from now on; the default is 9.0.
 void set_compute_capability(int major, int minor);
 
 }  // namespace concertina::emulation

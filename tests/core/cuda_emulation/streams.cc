@@ -34,7 +34,7 @@ cudaError_t spoil(cudaStream_t stream, cudaError_t error) {
 
 cudaError_t submit(cudaStream_t stream, std::function<void()> work) {
   ++calls;
-  if (stream == nullptr) {  // the legacy stream: other streams' work would depend on it
+  if (stream == nullptr) {  // other streams would depend on the legacy stream
     if (captured != nullptr) return spoil(captured, cudaErrorStreamCaptureImplicit);
     work();
   } else if (stream->capture == nullptr) {
@@ -84,7 +84,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
   if (stream == nullptr || capturing(stream) || captured != nullptr)
     return cudaErrorStreamCaptureUnsupported;
   if (mode != cudaStreamCaptureModeThreadLocal)
-    return cudaErrorInvalidValue;  // others: unknown here
+    return cudaErrorInvalidValue;  // others are not supported
   stream->capture = std::make_unique<CUgraph_st>();
   stream->capturer = std::this_thread::get_id();
   stream->spoiled = false;
@@ -105,7 +105,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
-  if (nodes != nullptr) return cudaErrorInvalidValue;  // only counted here
+  if (nodes != nullptr) return cudaErrorInvalidValue;  // only counting is supported
   *count = graph->nodes.size();
   return cudaSuccess;
 }

@@ -37,7 +37,7 @@ Outputs run_tanh(Backend& backend, Data& data, std::int64_t count, float spread,
   return {output("y", y), output("dx", dx)};
 }
 
-/// Turns qkv with fewer heads of k and v than of q; what is beyond the heads that turn stays.
+/// Rotates qkv with fewer heads of k and v than of q; unrotated columns must be unchanged.
 Outputs run_rotary(Backend& backend, Data& data, std::int64_t samples, std::int64_t tokens,
                    std::int64_t heads, std::int64_t head_dim, std::int64_t columns, DType compute) {
   const std::int64_t stride = heads * head_dim + data.pick<std::int64_t>({0, head_dim, 3});

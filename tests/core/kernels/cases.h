@@ -1,7 +1,7 @@
-// Random calls of every kernel of core/ops.h, a file per group beside this: its cases and its rates
+// Random calls of every kernel of core/ops.h. A file per group contains its cases and its rates
 // (rates.h).
-// Invariant: a case is a pure function of its seed, so that it can be run on two backends and the
-// results compared.
+// Invariant: a case is a pure function of its seed, so it can be run on two backends to compare the
+// results.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace concertina {
 
 /// One result of a case: what a backend wrote. Errors are relative to the largest value, or to
-/// `scale` where the terms of a sum are larger than the sum.
+/// `scale` if the terms of a sum are larger than the sum.
 struct Output {
   std::string name;
   std::vector<float> values;
@@ -29,27 +29,27 @@ using Outputs = std::vector<Output>;
 
 struct KernelCase {
   std::string name;      // kernel, sizes, precision
-  double tolerance = 0;  // of the oracle's results: what the precision explains
+  double tolerance = 0;  // the error relative to the oracle that the precision explains
   std::function<Outputs(Backend&)> run;
 };
 
-/// Fails the test where an output is further from the oracle's than the case allows.
+/// Fails the test if an output is further from the oracle's than the case allows.
 void expect_close(const Outputs& got, const Outputs& expected, const KernelCase& kernel);
 
-/// Fails the test where an output is not bit by bit the other one.
+/// Fails the test if two outputs are not bit-identical.
 void expect_same_bits(const Outputs& got, const Outputs& expected, const KernelCase& kernel);
 
-/// `rounds` random cases of each kernel; of linear maps alone where only products differ.
+/// `rounds` random cases of each kernel; only of linear maps if nothing but products differs.
 std::vector<KernelCase> kernel_cases(unsigned seed, int rounds, const Precision& precision);
 
-/// The first words of their names: "linear", "attention", ...
+/// The first words of the cases' names: "linear", "attention", ...
 std::vector<std::string> kernel_names();
 
 inline double tolerance(DType compute) {
   return compute == DType::bf16 ? 1e-2 : 1e-5;
 }
 
-/// Poisoned scratch for the operators made so far.
+/// Poisoned scratch memory for the operators created so far.
 class Workspace {
  public:
   explicit Workspace(Backend& backend) : memory_(buffer_of_bytes(backend.workspace_bytes())) {
@@ -60,17 +60,17 @@ class Workspace {
   Buffer memory_;
 };
 
-/// One round of cases, which draws their sizes from `data`.
+/// One round of cases, which gets its sizes from `data`.
 struct CaseRound {
   unsigned seed;
-  int number;  // the first is 0
+  int number;  // starts at 0
   Precision precision;
   std::vector<KernelCase>& cases;
   Data data{seed};
 
   DType compute() const { return precision.storage; }
 
-  /// Adds the case run(backend, numbers, sizes..., and where it takes it the type of activations).
+  /// Adds the case run(backend, numbers, sizes..., and the type of activations if it takes one).
   template <class Run, class... Sizes>
   KernelCase& add(const std::string& name, Run run, Sizes... sizes) {
     return push(name, [=, seed = seed, type = compute()](Backend& backend) {
@@ -87,7 +87,7 @@ struct CaseRound {
   KernelCase& push(const std::string& name, std::function<Outputs(Backend&)> run);
 };
 
-// Each group adds a case or a few of each of its kernels.
+// Each group adds one or more cases for each of its kernels.
 void add_product_cases(CaseRound& round);
 void add_norm_cases(CaseRound& round);
 void add_activation_cases(CaseRound& round);
@@ -96,7 +96,7 @@ void add_token_row_cases(CaseRound& round);
 void add_elementwise_cases(CaseRound& round);
 void add_update_cases(CaseRound& round);
 
-/// A linear map with its packed weights; what its products give is poisoned before.
+/// A linear map with its packed weights; the buffers of its results are poisoned first.
 class PackedMap {
  public:
   PackedMap(Backend& backend, const LinearShape& shape)

@@ -9,7 +9,7 @@
 namespace concertina {
 namespace {
 
-/// The share is that at which one element is just kept: a mask that differs anywhere shows.
+/// At this share, one element is just kept, so any difference in the mask shows.
 Outputs run_dropout(Backend& backend, Data& data, std::int64_t samples,
                     std::int64_t sample_elements, DType compute) {
   const auto random = [&] { return static_cast<std::uint32_t>(data.size(0, 1 << 30)) * 4 + 1; };
@@ -28,7 +28,7 @@ Outputs run_dropout(Backend& backend, Data& data, std::int64_t samples,
   mask.share = 0;
   backend.run(ApplyDropout{mask, u.view(), {}, whole.view()});
   backend.synchronize();
-  EXPECT_NE(y.values()[0], 0) << "at the threshold is kept";
+  EXPECT_NE(y.values()[0], 0) << "an element at the threshold is kept";
   EXPECT_EQ(in_place.values(), added.values()) << "y may be u";
   EXPECT_EQ(whole.values(), u.values());
   return {output("y", y), output("y with residual", added)};
@@ -57,7 +57,7 @@ void add_elementwise_cases(CaseRound& round) {
     round.add(fmt::format("dropout {}x{}", samples, elements), run_dropout, samples, elements);
   };
   dropout(data.size(1, 4), odd_size(data, 60) * odd_size(data, 300));
-  if (round.number == 0) dropout(2, 16420);  // more than a piece of a sample
+  if (round.number == 0) dropout(2, 16420);  // a sample of more than one piece
   const std::int64_t count = odd_size(data, 10000);
   if (round.compute() == DType::f32)
     round.add(fmt::format("elementwise {}", count), run_elementwise, count);

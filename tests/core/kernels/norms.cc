@@ -7,8 +7,8 @@
 namespace concertina {
 namespace {
 
-/// The gradient of a norm's input by input(dy, residual, dx): without a residual, with one, and in
-/// place of each.
+/// Computes the gradient of a norm's input with input(dy, residual, dx): without a residual, with
+/// one, and in place of each.
 template <class Input>
 void add_input_gradients(Backend& backend, Outputs& outputs, const Buffer& dy, const Buffer& skip,
                          double scale, const Input& input) {
@@ -38,8 +38,8 @@ Outputs run_norm(Backend& backend, Data& data, std::int64_t rows, std::int64_t w
   const float eps = data.pick<float>({1e-5F, 1e-12F, 0.5F});
   backend.run(NormForward<kCentered>{x.view(), gamma.view(), of(beta), y.view(), of(mean),
                                      rstd.view(), eps});
-  // With few columns the gradient is small beside its terms: two columns always give +-1, and that
-  // of one column is as good as 0.
+  // With few columns, the gradient is small compared with its terms: two columns always give +-1,
+  // and the gradient of one column is almost 0.
   Outputs outputs{output("y", y), output("rstd", rstd)};
   if (kCentered) outputs.push_back(output("mean", mean));
   for (const bool accumulate : {false, true}) {

@@ -13,14 +13,14 @@
 namespace concertina {
 namespace {
 
-/// Two maps as in an MLP: `up` [I,O] with a GELU after it feeds `down` [O,I], optionally stored
-/// transposed. Every epilogue and both directions.
+/// Runs two maps as in an MLP: `up` [I,O] with a GELU feeds `down` [O,I]. Weights may be stored
+/// transposed. Covers every epilogue and both directions.
 Outputs run_linear(Backend& backend, Data& data, const LinearShape& up_shape) {
   using Kind = Epilogue::Kind;
   const auto [rows, in, out, transposed, compute, products] = up_shape;
   PackedMap up(backend, up_shape), down(backend, {rows, out, in, transposed, compute, products});
-  // Keeps for GELU's slope what is as exact as its type: of an fp8 product, the slope would show
-  // more of the error than it has itself.
+  // Saves the operand of GELU's slope exactly (not in fp8): after an fp8 product, the slope's error
+  // would be larger than the product's own.
   PackedMap exact(backend, {rows, in, out, transposed, compute});
   const Workspace workspace(backend);
   const Buffer x = data.normal(rows * in, 1, 0, compute),
@@ -31,7 +31,7 @@ Outputs run_linear(Backend& backend, Data& data, const LinearShape& up_shape) {
   down.pack(w_down);
   exact.pack(w_up);
 
-  std::vector<Buffer> aux;  // of the activations below
+  std::vector<Buffer> aux;  // for the activations below
   for (int i = 0; i < 5; ++i) aux.emplace_back(rows * out, compute);
   const auto activated = [&](const PackedMap& map, Kind kind, const Buffer& slope) {
     return map.forward(x, b_up.view(), {kind, slope.view()});
@@ -61,16 +61,16 @@ Outputs run_linear(Backend& backend, Data& data, const LinearShape& up_shape) {
   backend.synchronize();
   EXPECT_EQ(du_apart.values(), du_in_place.values()) << "dx may be dy";
 
-  // g is rounded, from an u that may be, and so are the sums on the way to z: errors of its terms.
+  // g is rounded, u may be, and so are partial sums of z, so errors are relative to the terms.
   const double bias = largest(b_up), terms = std::max(largest(g), bias) * largest(w_down);
-  return {output("y", plain, bias),  // x W may be just -b
+  return {output("y", plain, bias),  // x W may be close to -b
           output("y without bias", unbiased),
           output("gelu", g, bias),
           output("gelu by erf", erf_g, bias),
           output("dx through gelu by erf", erf_du),
           output("silu", silu_g, bias),
           output("dx through silu", silu_du),
-          output("relu", relu_g, bias),  // its slope has a step: tests/models
+          output("relu", relu_g, bias),  // its slope has a step; see tests/models
           output("residual", z, terms + largest(b_down) + largest(x)),
           output("dx", dg),
           output("dx through gelu", du),
@@ -86,7 +86,7 @@ Outputs run_linear(Backend& backend, Data& data, const LinearShape& up_shape) {
           output("dbias accumulated", db_sum)};
 }
 
-/// A shape that is `padded` has lengths of 1, all, and between; one that drops has a mask.
+/// A `padded` shape has sequence lengths of 1, all, and between; a shape with dropout has a mask.
 Outputs run_attention(Backend& backend, Data& data, const AttentionShape& shape) {
   const auto attention = backend.attention(shape);
   const Workspace workspace(backend);
@@ -110,8 +110,8 @@ Outputs run_attention(Backend& backend, Data& data, const AttentionShape& shape)
   return {output("y", y), output("lse", lse), output("dqkv", dqkv)};
 }
 
-/// tf32 has 10 bits, and tensor cores cut off the others: 2^-10 a factor, of two products in a row.
-/// Half a unit in the last place is 2^-4 in E4M3 and 2^-3 in E5M2.
+/// tf32 has 10 mantissa bits and tensor cores truncate the rest: 2^-10 per factor, for two products
+/// in a row. Half a unit in the last place is 2^-4 in E4M3 and 2^-3 in E5M2.
 double tolerance(const LinearShape& shape) {
   switch (shape.products) {
     case Products::tf32:
@@ -150,11 +150,11 @@ void add_product_cases(CaseRound& round) {
                     compute,
                     products};
   linear(shape);
-  if (products == Products::fp8) {  // of such sizes only is a product done in fp8
+  if (products == Products::fp8) {  // fp8 products need such sizes
     for (std::int64_t* size : {&shape.rows, &shape.in, &shape.out}) *size = (*size + 15) / 16 * 16;
     linear(shape);
   }
-  // More rows, columns and keys than one product of an implementation may take.
+  // More rows, columns and keys than an implementation may handle in one product.
   for (const bool transposed : {false, true})
     if (round.number == 0) linear({1100, 40, 400, transposed, compute, products});
   if (products != Products::as_stored) return;
@@ -180,9 +180,9 @@ double dot(const Values& a, const Values& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-/// Other gradients of the oracle are PyTorch's, by those of models (tests/golden); none has dropout
-/// of attention. Padding, the last 2 of 4 tokens in the second of two samples, is hidden only as
-/// keys.
+/// tests/golden compares the oracle's other gradients with PyTorch's through models, but no model
+/// there has attention dropout. Padding, the last 2 of 4 tokens in the second of two samples, is
+/// masked only as keys.
 TEST(OracleTest, AttentionGradientsAreCentralDifferences) {
   Data data(11);
   const std::int32_t lengths[] = {4, 2};

@@ -43,10 +43,10 @@ View RateMemory::integers(std::int64_t count, std::int32_t below) {
 KernelRates::KernelRates(Backend& device, const RateSizes& sizes)
     : device_(device), sizes_(sizes), memory_(device) {}
 
-/// The median of a call, in batches.
+/// Returns the median time of a call, measured in batches.
 double KernelRates::seconds(Backend& device, const std::function<void()>& call) const {
   std::vector<double> times;
-  for (int sample = 0; sample <= sizes_.repeats; ++sample) {  // the first warms up
+  for (int sample = 0; sample <= sizes_.repeats; ++sample) {  // the first is a warm-up
     device.synchronize();
     const double start = now();
     for (int i = 0; i < sizes_.batch; ++i) call();

@@ -1,7 +1,7 @@
-// Times kernels that move memory, each against a copy of memory in the same run: what a kernel
-// should take is what its bytes take.
+// Measures kernels that only move memory, and compares each with a copy of the same number of bytes
+// in the same run.
 //
-// Legend: R rows, T tokens a sample, C width, V vocabulary.
+// Legend: R rows, T tokens per sample, C width, V vocabulary.
 #pragma once
 
 #include <functional>
@@ -13,17 +13,17 @@
 
 namespace concertina {
 
-/// What fills the machine, and how it is measured.
+/// Sizes that fill the machine, and settings of the measurement.
 struct RateSizes {
   std::int64_t samples, tokens, width, vocabulary;
-  std::int64_t flat;     // elements of what has no rows
-  int batch, repeats;    // calls that hide a launch; times of which the median counts
-  bool copy_every_time;  // beside each kernel, of its own bytes; else once
-  double least_share;    // of the copy's rate, or a kernel is slow
+  std::int64_t flat;     // elements of tensors without rows
+  int batch, repeats;    // calls per measurement, to hide a launch; measurements
+  bool copy_every_time;  // before each kernel, with its bytes; else once
+  double least_share;    // of the copy's rate; below it, a kernel is slow
   std::int64_t rows() const { return samples * tokens; }
 };
 
-/// Memory of a backend with random contents, kept until the end of the program.
+/// Allocates a backend's memory with random contents; it is kept until the end of the program.
 class RateMemory {
  public:
   explicit RateMemory(Backend& device);
@@ -40,17 +40,17 @@ class KernelRates {
  public:
   KernelRates(Backend& device, const RateSizes& sizes);
 
-  /// Prints the head of the table, and the rate of a copy of `bytes`, half read and half written.
+  /// Prints the table's header, and the rate of a copy of `bytes`, half read and half written.
   void copy(std::size_t bytes);
-  /// Prints a line: milliseconds, rates, share of the copy.
+  /// Prints a row: milliseconds, rates, share of the copy's rate.
   void row(Backend& device, const std::string& name, double bytes, double flops,
            const std::function<void()>& call);
-  /// One that should take what its bytes take; it counts as slow below the least share.
+  /// Measures a kernel that only moves memory; it counts as slow below the least share.
   void fused(const std::string& name, double bytes, const Op& op);
-  /// Runs `part`; that it cannot be run counts as slow, and the others have news too.
+  /// Runs `part`; if it throws, it counts as slow, and the other parts still run.
   void attempt(const std::function<void()>& part);
 
-  /// The kernels of activations, and those of flat tensors in fp32.
+  /// Measure the kernels of activations, and those of flat fp32 tensors.
   void rows(DType compute);
   void flat();
 
@@ -68,11 +68,11 @@ class KernelRates {
   RateMemory memory_;
   View from_{}, to_{};          // of the copy
   double copy_ = 0, gemm_ = 0;  // bytes/s, FLOP/s
-  double share_ = 0;            // of copy_, by the last row
+  double share_ = 0;            // of copy_, in the last row
   int slow_ = 0;
 };
 
-// Each group's kernels.
+// The kernels of each group.
 void norm_rates(KernelRates& rates, DType compute);
 void activation_rates(KernelRates& rates, DType compute);
 void vocabulary_rates(KernelRates& rates, DType compute);

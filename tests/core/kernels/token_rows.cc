@@ -1,4 +1,4 @@
-// Patches, class tokens and the rows that are read.
+// Patches, class tokens and selected rows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ Outputs run_images(Backend& backend, Data& data, std::int64_t samples, const Ima
 
 constexpr std::int64_t kMostRead = 3;
 
-/// Targets [samples,tokens] of which each sample has 0 to kMostRead.
+/// Returns targets [samples,tokens]; each sample has 0 to kMostRead of them.
 Buffer few_targets(Data& data, std::int64_t samples, std::int64_t tokens) {
   Buffer targets(static_cast<std::size_t>(samples * tokens), DType::i32);
   std::fill_n(targets.view().i32(), targets.size(), kIgnored);
@@ -47,7 +47,7 @@ Outputs run_token_rows(Backend& backend, Data& data, std::int64_t samples, std::
                one = data.normal(samples * width, 1, 0, compute),
                some = data.normal(samples * kMostRead * width, 1, 0, compute);
   const Buffer cls = data.normal(width), wpe = data.normal((tokens + 1) * width);
-  // Also those that are out of range.
+  // Includes targets out of range.
   const Buffer ends = data.integers(samples, 0, static_cast<std::int32_t>(tokens) + 2);
   const Buffer targets = few_targets(data, samples, tokens + 1);
   const Buffer ends_at(static_cast<std::size_t>(samples), DType::i32);
@@ -100,7 +100,7 @@ void add_token_row_cases(CaseRound& round) {
             tokens, width);
 }
 
-/// Images with patches of 16 x 16 pixels, C wide, T a sample.
+/// Images with patches of 16 x 16 pixels, width C and T tokens per sample.
 void token_row_rates(KernelRates& rates, DType compute) {
   const RateSizes& sizes = rates.sizes();
   RateMemory& memory = rates.memory();

@@ -1,4 +1,4 @@
-// The kernels of optimizers.
+// Optimizer kernels.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -11,12 +11,12 @@
 namespace concertina {
 namespace {
 
-/// Weights and what an optimizer knows of them; gradients.
+/// Weights, optimizer state and gradients.
 struct Weights {
   Weights(Data& data, std::int64_t count, bool fresh)
       : w(data.normal(count)), m(data.normal(count)), v(data.normal(count)), g(data.normal(count)) {
     for (std::size_t i = 0; i < v.size(); ++i) v.data()[i] *= v.data()[i];
-    // At the first step the update alone shows in w.
+    // In the first step, w shows only the update.
     for (Buffer* state : {&w, &m, &v})
       for (std::size_t i = 0; fresh && i < state->size(); ++i) state->data()[i] = 0;
   }
@@ -50,7 +50,7 @@ Outputs run_updates(Backend& backend, Data& data, std::int64_t count, bool fresh
                          lion.m.view(),
                          lion.g.view()});
   backend.run(LambUpdate{{moments}, lamb.w.view(), lamb.m.view(), lamb.v.view(), lamb.g.view()});
-  // A weight of zeros has no norm to follow.
+  // A weight of zeros has a norm of zero.
   backend.run(
       LambUpdate{{moments, fresh}, plain.w.view(), plain.m.view(), plain.v.view(), plain.g.view()});
   backend.synchronize();

@@ -1,4 +1,4 @@
-// Tables of tokens, and the losses.
+// Token tables and losses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// Which tables there are: GPT-2's two, Llama's one, BERT's three.
+/// The tables of an embedding: GPT-2 has two, Llama one, BERT three.
 struct Tables {
   bool positions;
   std::int64_t types;
@@ -48,8 +48,8 @@ Outputs run_embedding(Backend& backend, Data& data, std::int64_t samples, std::i
   return outputs;
 }
 
-/// The loss of each row, and the gradient, by run(logits, training, row_loss). `least`: of what
-/// errors are relative to.
+/// Returns the loss of each row and the gradient, from run(logits, training, row_loss). Errors are
+/// relative to at least `least`.
 template <class Run>
 Outputs run_loss(Backend& backend, const Buffer& logits, std::int64_t rows, double least,
                  const Run& run) {
@@ -59,7 +59,7 @@ Outputs run_loss(Backend& backend, const Buffer& logits, std::int64_t rows, doub
   run(kept.view(), false, loss.view());
   run(grad.view(), true, same_loss.view());
   backend.synchronize();
-  EXPECT_EQ(kept.values(), logits.values()) << "logits stay where nothing is trained";
+  EXPECT_EQ(kept.values(), logits.values()) << "logits are unchanged without training";
   EXPECT_EQ(loss.values(), same_loss.values());
   return {output("row_loss", loss, least), output("dlogits", grad, 0.37 * least)};
 }
@@ -73,7 +73,7 @@ Outputs run_cross_entropy(Backend& backend, Data& data, std::int64_t rows, std::
   });
 }
 
-/// Targets before, in and after the sample.
+/// Targets include positions before and after the sample.
 Outputs run_span(Backend& backend, Data& data, std::int64_t samples, std::int64_t tokens,
                  float spread, float smoothing, DType compute) {
   const Buffer logits = data.normal(samples * tokens * 2, spread, 3, compute);
@@ -86,7 +86,7 @@ Outputs run_span(Backend& backend, Data& data, std::int64_t samples, std::int64_
   });
 }
 
-/// Scores from 0 to 1, some of them not there.
+/// Scores from 0 to 1, some of them missing.
 Outputs run_scores(Backend& backend, Data& data, std::int64_t rows, std::int64_t columns,
                    float spread, ScoreLoss::Kind kind, DType compute) {
   const Buffer logits = data.normal(rows * columns, spread, 0, compute);

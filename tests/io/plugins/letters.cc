@@ -1,4 +1,4 @@
-// A text as single letters: a sample is a letter, its label whether it is a vowel.
+// Reads a text as single letters: each sample is a letter, labelled by whether it is a vowel.
 #include <array>
 
 #include "io/datasets/dataset.h"

@@ -1,4 +1,4 @@
-// Gradient descent with momentum, its own knob, and decoupled weight decay.
+// Gradient descent with momentum as its own option, and decoupled weight decay.
 #include "models/optimizer.h"
 
 namespace concertina::optimizer_rules {

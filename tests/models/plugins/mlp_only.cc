@@ -1,4 +1,4 @@
-// A model without attention: embedding, one MLP half-block a layer, tied head.
+// A model without attention: embedding, one MLP half-block per layer, tied head.
 #include "models/model.h"
 #include "models/task.h"
 #include "models/units/embedding.h"

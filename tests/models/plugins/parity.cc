@@ -1,4 +1,4 @@
-// Whether each token is even: two classes a row, in any family.
+// Predicts whether each token is even: two classes per row, for any family.
 #include "models/task.h"
 #include "models/units/head.h"
 

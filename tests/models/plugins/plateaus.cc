@@ -1,4 +1,4 @@
-// A line from the peak down to `min`, in a number of plateaus: a knob of its own.
+// Falls from the peak to `min` in a number of plateaus, which is its own option.
 #include <cmath>
 
 #include "models/lr_schedule.h"

@@ -1,4 +1,4 @@
-// Steps of the same length in each tensor, along the gradient: a rule that needs whole tensors.
+// Moves each tensor by the same length along its gradient: a rule that needs whole tensors.
 #include "models/optimizer.h"
 
 namespace concertina::optimizer_rules {

@@ -1,4 +1,4 @@
-"""The arms of a reproduction of PipeTransformer (arms.toml), and a study's file of them. Pure: no processes."""
+"""The arms of a reproduction of PipeTransformer (arms.toml), and a study file of them."""
 import json
 import pathlib
 import tomllib
@@ -9,7 +9,7 @@ TABLE = tomllib.loads((PAPER / "arms.toml").read_text(encoding="utf-8"))
 
 
 def _entries(lists, each, layers, epochs):
-    """The numbers of the arms of a list of expected.json."""
+    """Yields the numbers of the arms in a list of expected.json."""
     for one in lists.get(each, []):
         if each == "top_layers":
             yield {"layers": one[0], "epochs": one[1], "units": 1 + 2 * (layers - one[0]),
@@ -19,8 +19,8 @@ def _entries(lists, each, layers, epochs):
 
 
 def arms_of(lists, layers, epochs, steps):
-    """By name, the keys of each arm of a task: of its layers, the epochs of the unfrozen run, the steps of an epoch, and `lists` of
-    expected.json. `own_rates`: pairs of an arm and the learning rate that another one like it has."""
+    """Returns each arm's keys by name, for a task's layers, the unfrozen run's epochs, steps per epoch, and
+    `lists` of expected.json. `own_rates`: pairs of an arm and the learning rate of a variant of it."""
     lists, found = {"alphas": ALPHAS, **lists}, {}
     for form, arm in TABLE["arms"].items():
         for own in _entries(lists, arm["each"], layers, epochs) if "each" in arm else [{}]:
@@ -33,11 +33,11 @@ def arms_of(lists, layers, epochs, steps):
     return found | {f"{name}, lr {rate:g}": {**found[name], "optimizer.lr": rate} for name, rate in lists.get("own_rates", [])}
 
 
-toml_value = json.dumps  # of texts, numbers, truth values and lists
+toml_value = json.dumps  # for strings, numbers, booleans and lists
 
 
 def study_text(base, keys, arms, seeds, claim):
-    """The text of a study's file. `claim`: of [equivalence]."""
+    """Returns the text of a study file. `claim`: the section [equivalence]."""
     parts = {"": {"base": base, "seeds": seeds}, "[set]": keys, "[equivalence]": claim}
     tables = [*parts.items(), *(("[[arm]]", {"name": name, **arm}) for name, arm in arms.items())]
     return "\n".join(f"{head}\n" + "".join(f"{key} = {toml_value(value)}\n" for key, value in table.items()) for head, table in tables).lstrip("\n")

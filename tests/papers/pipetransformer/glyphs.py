@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes images to pretrain a ViT on, for data.format = "mnist": letters as the free fonts of Debian draw
-them, upper and lower case in one class. As in MNIST an image has 28 x 28 pixels, and its letter is in a
-box of 20 x 20 around the centre of mass.
+"""Makes images to pretrain a ViT on, for data.format = "mnist": letters drawn with the free fonts of Debian,
+upper and lower case in one class. As in MNIST, an image has 28 x 28 pixels, and its letter is in a
+box of 20 x 20 around the center of mass.
 
 Downloads the packages of fonts.txt with apt-get (70 MB, no root) into OUT/fonts and unpacks them there;
---fonts DIR takes fonts that are there already. Each drawing is turned, sheared and bent by chance. Fonts
-that draw the same letters are taken once, and so are letters that two fonts share. The pixels follow from
-the packages and from Pillow's version; OUT/glyphs.json has both and the digests of the files."""
+--fonts DIR uses existing fonts instead. Each drawing is randomly rotated, sheared and bent. Fonts that draw
+the same letters are used once, as are letters shared by two fonts. The pixels depend only on
+the packages and on Pillow's version; OUT/glyphs.json has both and the digests of the files."""
 import argparse
 import hashlib
 import json
@@ -27,7 +27,7 @@ except ImportError as missing:
 FONTS = pathlib.Path(__file__).resolve().parents[3] / "experiments" / "papers" / "pipetransformer" / "fonts.txt"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 SIZE, BOX, CANVAS = 28, 20, 160
-LEAST_LETTERS = 22  # a font of symbols, or of another script, draws most of these alike
+LEAST_LETTERS = 22  # fonts of symbols or other scripts have fewer distinct ones
 
 
 def fail(what, fix):
@@ -35,7 +35,7 @@ def fail(what, fix):
 
 
 def download(folder):
-    """Unpacks the packages below `folder`, unless a run before did."""
+    """Unpacks the packages below `folder`, unless an earlier run did."""
     if (folder / "complete").exists():
         return
     (folder / "deb").mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def download(folder):
 
 
 def bend(image, chance, cells=4, most=7):
-    """The image on a grid of cells whose corners moved by up to `most` pixels."""
+    """Returns the image, warped by a grid whose corners move by up to `most` pixels."""
     side = image.size[0] // cells
     corner = [[(x * side + chance.uniform(-most, most), y * side + chance.uniform(-most, most))
                for x in range(cells + 1)] for y in range(cells + 1)]
@@ -60,7 +60,7 @@ def bend(image, chance, cells=4, most=7):
 
 
 def draw(font, letter, chance=None):
-    """The letter as SIZE x SIZE bytes, turned, sheared and bent by `chance`; nothing where there is no ink."""
+    """Returns the letter as SIZE x SIZE bytes, randomly rotated, sheared and bent; None if it has no ink."""
     image = Image.new("L", (CANVAS, CANVAS), 0)
     try:
         ImageDraw.Draw(image).text((CANVAS // 2, CANVAS // 2), letter, fill=255, font=font, anchor="mm")
@@ -86,8 +86,8 @@ def draw(font, letter, chance=None):
 
 
 def draw_font(job):
-    """Plain and changed drawings of the letters of a font: [(letter, plain, [changed])]; nothing for a font
-    that does not have these letters."""
+    """Returns plain and changed drawings of a font's letters: [(letter, plain, [changed])]; nothing
+    for a font without these letters."""
     path, copies, seed = job
     try:
         font = ImageFont.truetype(path, 96)
@@ -101,7 +101,7 @@ def draw_font(job):
 
 
 def collect(folder, copies, seed):
-    """Images and classes in a random order, and how many fonts they are of."""
+    """Returns images and classes in a random order, and the number of fonts."""
     fonts = sorted((path for path in folder.rglob("*") if path.suffix.lower() in (".ttf", ".otf")), key=lambda path: str(path.relative_to(folder)))
     jobs = [(str(path), copies, f"{seed} {number}") for number, path in enumerate(fonts)]
     known, items, fonts = set(), [], 0
@@ -115,7 +115,7 @@ def collect(folder, copies, seed):
             known.add(whole)
             fonts += 1
             for letter, plain, changed in drawn:
-                if (letter, plain) not in known:  # another font may have the same
+                if (letter, plain) not in known:  # another font may have drawn the same
                     known.add((letter, plain))
                     items += [(one, LETTERS.index(letter) % 26) for one in changed if one]
     random.Random(seed).shuffle(items)
@@ -131,9 +131,9 @@ def write(path, header, body):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", metavar="OUT", type=pathlib.Path, help="folder for the files")
-    parser.add_argument("--fonts", metavar="DIR", type=pathlib.Path, help="fonts that are there, in place of Debian's packages")
-    parser.add_argument("--copies", type=int, default=3, help="drawings of each letter of a font (3)")
-    parser.add_argument("--seed", type=int, default=1, help="of the changes and the order (1)")
+    parser.add_argument("--fonts", metavar="DIR", type=pathlib.Path, help="existing fonts to use instead of Debian's packages")
+    parser.add_argument("--copies", type=int, default=3, help="drawings of each letter of a font (default: 3)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the changes and the order (default: 1)")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     folder = options.fonts or options.out / "fonts"
@@ -141,7 +141,7 @@ def main():
         download(folder)
     items, fonts = collect(folder, options.copies, options.seed)
     if not items:
-        fail(f"no font of {folder} draws letters", "--fonts DIR with .ttf or .otf files")
+        fail(f"no font in {folder} draws letters", "--fonts DIR with .ttf or .otf files")
     images = write(options.out / "letters-images", (0x803, len(items), SIZE, SIZE), b"".join(pixels for pixels, _ in items))
     labels = write(options.out / "letters-labels", (0x801, len(items)), bytes(kind for _, kind in items))
     about = {"fonts": fonts, "images": len(items), "pillow": PIL.__version__, "images_sha256": images,

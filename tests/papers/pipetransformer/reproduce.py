@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Fine-tunes pretrained models with the layers frozen as PipeTransformer (He et al., ICML 2021) freezes
-them, and without, and says what that is worth: accuracy, speed-up, and the seconds to an accuracy, with
-PASS or FAIL against expected.json of experiments/papers/pipetransformer.
+"""Fine-tunes pretrained models while freezing layers as PipeTransformer (He et al., ICML 2021)
+does, and without freezing, and reports the effect: accuracy, speed-up, and the seconds to an
+accuracy, with PASS or FAIL against expected.json of experiments/papers/pipetransformer.
 
-  1. makes the data of the task and pretrains its model, once: OUT/TASK/pretrained is kept;
-  2. runs a study whose arms are in arms.toml, seed by seed: OUT/TASK/FORM.toml;
-  3. prints the tables, writes a page and figures below OUT/TASK, and the verdicts.
+1. makes the data of the task and pretrains its model, once: OUT/TASK/pretrained is kept;
+2. runs a study whose arms are in arms.toml, seed by seed: OUT/TASK/FORM.toml;
+3. prints the tables and verdicts, and writes a page and figures below OUT/TASK.
 
-A run that was stopped is resumed. Seeds, and the arms of --quick and --confirm, are in expected.json.
-Ends with 1 on FAIL."""
+A stopped run is resumed. Seeds, and the arms of --quick and --confirm, are in expected.json. Exits
+with 1 on FAIL."""
 import gzip
 import os
 import shlex
@@ -33,7 +33,7 @@ def fail(what, fix):
 def require_files(paths, fix):
     for path in paths:
         if not os.path.exists(path):
-            fail(f"there is no {path}", fix)
+            fail(f"{path} does not exist", fix)
 
 
 def rows_of(path):
@@ -42,7 +42,7 @@ def rows_of(path):
 
 
 class Vit:
-    """Printed letters, then digits written by hand."""
+    """Printed letters, then handwritten digits."""
     layers, epochs, batch, held_out = 12, 10, 64, 6000
     pretrain_steps = 16000
 
@@ -66,7 +66,7 @@ class Vit:
 
 
 class Bert:
-    """Words left out of sentences on films, then whether a sentence praises its film."""
+    """Masked words in sentences about films, then whether a sentence praises its film."""
     layers, epochs, batch = 12, 5, 64
     held_out = 2000 + 872  # the last ones of train.tsv, and dev.tsv
     pretrain_steps, vocabulary = 8000, 4000
@@ -84,7 +84,7 @@ class Bert:
         return (self.samples() - self.held_out) / self.batch
 
     def make_data(self, run):
-        """The whole sentences: of the phrases of train.tsv those that are in no longer one. Those of dev.tsv come last."""
+        """The phrases of train.tsv that are not part of a longer one, then the sentences of dev.tsv."""
         if not os.path.exists(self.tokenizer):
             run("data", "train-tokenizer", self.phrases, "--vocabulary", str(self.vocabulary), "--prefix-space",
                 "--out", self.tokenizer, *(word for name in ("PAD", "CLS", "SEP", "MASK") for word in ("--special", f"[{name}]")))
@@ -122,7 +122,7 @@ class Reproduction:
         self.expected = published.read_expected(os.path.join(PAPER, "expected.json"))["tasks"][options.task]
         self.form = "quick" if options.quick else "confirm" if options.confirm else "explore"
         if self.form not in self.expected:
-            fail(f"expected.json claims nothing of {options.task} that could be confirmed", "--quick, or neither")
+            fail(f"expected.json has no claim about {options.task} to confirm", "--quick, or neither")
         self.study = os.path.join(self.folder, "studies", self.form)
 
     def run(self, *words, launch=False):
@@ -132,7 +132,7 @@ class Reproduction:
             sys.exit(f"failed with {done.returncode}: {shlex.join(command)}")
 
     def pretrain(self):
-        """Trains the model that all arms begin with, unless it is there."""
+        """Trains the model from which all arms start, unless it exists."""
         self.task.make_data(self.run)
         if os.path.exists(os.path.join(self.folder, "pretrained", "result.json")):
             return
@@ -141,14 +141,14 @@ class Reproduction:
                  f"run.steps={self.task.pretrain_steps}", "parallel.pp=1", *self.task.pretrain_keys(), launch=True)
 
     def arms(self):
-        """Those that the form names in expected.json; all where it names none."""
+        """The arms that the form names in expected.json, or all."""
         want, task = self.expected, self.task
         chosen = arms.arms_of(want, task.layers, task.epochs, task.steps)
         names = self.options.arms or want[self.form].get("arms", list(chosen))
-        names = dict.fromkeys(["static gpipe", "static", *names])  # all are held against these
+        names = dict.fromkeys(["static gpipe", "static", *names])  # all are compared with these
         unknown = [name for name in names if name not in chosen]
         if unknown:
-            fail(f"there is no arm {unknown[0]}", f"--arms of: {', '.join(chosen)}")
+            fail(f"unknown arm {unknown[0]}", f"--arms of: {', '.join(chosen)}")
         return {name: chosen[name] for name in names}
 
     def write_study(self):
@@ -173,14 +173,14 @@ class Reproduction:
 def parse():
     parser = published.parser(__doc__)
     parser.add_argument("task", choices=sorted(TASKS), help="what is fine-tuned")
-    parser.add_argument("--out", default="runs/pipetransformer", help="where all is kept")
-    parser.add_argument("--data", default="data", metavar="DIR", help="with mnist/t10k-*.gz and sst2/*.tsv")
+    parser.add_argument("--out", default="runs/pipetransformer", help="folder for all results")
+    parser.add_argument("--data", default="data", metavar="DIR", help="folder with mnist/t10k-*.gz and sst2/*.tsv")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--quick", action="store_true", help="few arms, three seeds")
     form.add_argument("--confirm", action="store_true",
-                      help="few arms, with seeds that no arm was chosen by, as many as the power takes")
-    parser.add_argument("--arms", nargs="+", metavar="NAME", help="these, static gpipe and static alone")
-    parser.add_argument("--mpirun", default=MPIRUN, help="launches two ranks")
+                      help="few arms, with seeds not used to select arms, as many as the power requires")
+    parser.add_argument("--arms", nargs="+", metavar="NAME", help="only these, static gpipe and static")
+    parser.add_argument("--mpirun", default=MPIRUN, help="command that launches two ranks")
     parser.add_argument("--until", choices=["data", "pretrained", "study"], help="stop after that")
     return parser.parse_args()
 

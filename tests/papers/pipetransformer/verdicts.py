@@ -1,4 +1,4 @@
-"""Whether a reproduction of PipeTransformer has the figures of expected.json."""
+"""Checks whether a reproduction of PipeTransformer has the results of expected.json."""
 import statistics
 
 from published import Table, ask
@@ -7,46 +7,46 @@ from concertina import study_results
 
 
 def is_plain(arm):
-    """Does it freeze nothing?"""
+    """Returns whether the arm freezes nothing."""
     return arm.startswith("static")
 
 
 class Verdicts:
-    """Of a reproduction that has come to its end."""
+    """The verdicts on a finished reproduction."""
 
     def __init__(self, work):
         self.form, self.study, self.expected = work.form, work.study, work.expected
         self.epochs, self.arms = work.task.epochs, work.arms()
 
     def front(self, baseline):
-        """Groups by name against `baseline`: gain in seconds, change of the metric, equivalence."""
+        """Compares groups by name with `baseline`: gain in seconds, change of the metric, equivalence."""
         metric = self.expected["metric"]
         said = ask("study", "table", self.study, "--baseline", f"arm={baseline}", "--front", f"train_s,{metric}",
                           "--equivalent", f"{metric}={self.expected['margin']}")
         return {point["name"]: point for point in said["front"]["points"]}
 
     def seconds_to(self, target):
-        """By arm, mean seconds to `target`, "baseline" or "baseline-NUMBER": of the final value of the unfrozen
-        run of the same seed. Arms of which some seed never comes there are left out."""
+        """Returns by arm the mean seconds to `target`, which is "baseline" or "baseline-NUMBER": relative to
+        the final value of the unfrozen run of the same seed. Omits arms that miss it with some seed."""
         said = ask("study", "table", self.study, "--baseline", "arm=static", "--to", f"{self.expected['metric']}={target}")
         column, = (metric["name"] for metric in said["metrics"] if metric["name"].startswith("time_to_"))
         means = {group["values"]["arm"]: group["metrics"][column].get("mean") for group in said["groups"]}
         return {arm: mean for arm, mean in means.items() if mean is not None}
 
     def rungs(self):
-        """The runs of the ladder that are done."""
+        """Returns the finished runs of the ladder."""
         return [run for run in study_results(self.study).runs if run.state == "done" and run.settings["arm"].startswith("ladder")]
 
     def hashes(self):
-        """By seed, the hashes of the rungs of the ladder."""
+        """Returns by seed the hashes of the ladder's rungs."""
         said = {}
         for run in self.rungs():
             said.setdefault(run.text("run.seed"), set()).add(run.text("state_sha256"))
         return said
 
     def ceilings(self):
-        """By rung of the ladder, the most it could gain over the static pipeline, from F, I and W of a run
-        that freezes on it: means over seeds."""
+        """Returns by rung of the ladder the largest possible gain over the static pipeline, from F,
+        I and W of a run that freezes at that rung: means over seeds."""
         found = [self.ceilings_by(run.directory) for run in self.rungs() if run.settings["arm"] == "ladder: freeze"]
         return {rung: statistics.fmean(one[rung] for one in found) for rung in found[0]}
 
@@ -57,8 +57,8 @@ class Verdicts:
         return {rung["rung"]: rung["ceiling_over_static"] for rung in ladder[1:]}
 
     def claim_gains(self, table, over_static, over_gpipe):
-        """Of the arms that expected.json names for this form, else of the fastest that is equivalent to the
-        unfrozen run: are they equivalent, and as much faster than the static layouts as they should be?"""
+        """Checks that the arms named by expected.json for this form, or else the fastest equivalent one, are
+        equivalent to the unfrozen run, and as much faster than the static layouts as expected."""
         want = self.expected
         alike = [name for name, point in over_static.items() if point.get("equivalence", {}).get("verdict") == "equivalent"]
         fastest = {plain: max((name for name in alike if is_plain(name) == plain), default=None,
@@ -77,8 +77,8 @@ class Verdicts:
                         "that is equivalent and freezes nothing", gains[False] > gains[True])
 
     def claim_time(self, table, arms_run, target, words, expected=True):
-        """Does the soonest arm that freezes come to the target before the soonest of those that do not? `expected`:
-        whether expected.json says that one comes there with every seed."""
+        """Checks whether the first freezing arm reaches the target before the first other arm.
+        `expected`: whether expected.json says that one reaches it with every seed."""
         metric, reached = self.expected["metric"], self.seconds_to(target)
         ours, theirs = (min((name for name in arms_run if name in reached and is_plain(name) == plain),
                             key=reached.get, default=None) for plain in (False, True))

@@ -1,4 +1,4 @@
-// Half of what still trains, at every decision: a freeze policy from outside.
+// Freezes half of the trained layers at every decision: a freeze policy from outside.
 #include "parallel/policies/freeze_policy.h"
 
 namespace concertina {

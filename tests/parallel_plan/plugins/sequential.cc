@@ -1,4 +1,4 @@
-// One microbatch after the other through the whole pipeline: the slowest schedule there is.
+// Passes one microbatch at a time through the whole pipeline: the slowest possible schedule.
 #include "parallel/generate/interleave.h"
 
 namespace concertina {

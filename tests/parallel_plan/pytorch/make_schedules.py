@@ -1,8 +1,8 @@
-"""Makes the CSV files beside it with PyTorch: python3 make_schedules.py
+"""Makes the CSV files of this folder with PyTorch: python3 make_schedules.py
 
-<schedule>-p<ranks>-m<microbatches>.compute.csv is what the schedule orders; .comms.csv, what
-PyTorch's runtime makes of it. No process group is needed: the schedules look at a few numbers of
-their stages only. Made with PyTorch 2.15.0.
+<schedule>-p<ranks>-m<microbatches>.compute.csv is the order given by the schedule; .comms.csv is
+what PyTorch's runtime makes of it. No process group is needed: the schedules read only a few
+attributes of their stages. Made with PyTorch 2.15.0.
 """
 
 import csv
@@ -16,7 +16,7 @@ FOLDER = pathlib.Path(__file__).parent
 
 
 def stages(ranks, chunks):
-    """The stages of rank 0, as far as a schedule asks about them."""
+    """Returns the stages of rank 0 with the attributes that a schedule reads."""
     return [
         SimpleNamespace(
             num_stages=ranks * chunks, group_size=ranks, group_rank=0, stage_index=chunk * ranks,
@@ -26,7 +26,7 @@ def stages(ranks, chunks):
 
 
 def write_single(name, cls, ranks, microbatches):
-    """Schedules of one stage a rank have an order, but no way to dump it."""
+    """Schedules with one stage per rank have an order, but cannot export it."""
     schedule = cls(stages(ranks, 1)[0], microbatches, loss_fn=lambda *_: None)
     order = schedule._get_pipeline_order()
     with open(FOLDER / f"{name}-p{ranks}-m{microbatches}.compute.csv", "w", newline="") as file:

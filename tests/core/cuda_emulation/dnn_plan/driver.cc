@@ -1,5 +1,5 @@
-// A driver without a device, as far as cuDNN needs one to plan: it takes every kernel that cuDNN
-// compiles, keeps its name, and runs none.
+// A driver without a device, with only what cuDNN needs to plan: it accepts every kernel that cuDNN
+// compiles, records its name, and runs none.
 #include <string>
 
 namespace {
@@ -17,7 +17,7 @@ int give(void** to) {
 
 extern "C" {
 
-/// Names of the kernels that were asked for since the last call, each in front of a space.
+/// Names of the kernels requested since the last call, each preceded by a space.
 const char* emulated_driver_kernels() {
   static std::string last;
   last = std::move(names);
@@ -28,7 +28,7 @@ const char* emulated_driver_kernels() {
 int cuInit(unsigned) {
   return kNoDevice;
 }
-int cuDeviceGetCount(int* count) {  // of none, cuDNN would not load what it compiles
+int cuDeviceGetCount(int* count) {  // with none, cuDNN would not load its kernels
   *count = 1;
   return kSuccess;
 }
@@ -53,7 +53,7 @@ int cuKernelSetAttribute(int, int, void*, int) {
   return kSuccess;
 }
 
-// cuDNN refuses a driver that lacks one of these; it calls none while it plans.
+// cuDNN rejects a driver that lacks one of these, but does not call them while planning.
 #define LACKING(name)     \
   int name() {            \
     return kNotSupported; \

@@ -1,5 +1,5 @@
-// What the graphs that cuDNN is given compute: each operation by its definition, in fp64, on
-// operands where the backend keeps them, against the oracle. Needs no cuDNN on the machine.
+// Evaluates the graphs given to cuDNN, each operation by its definition in fp64 on operands laid
+// out as in the backend, and compares the results with the oracle. Does not need cuDNN.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ using Operation = DnnGraph::Operation;
 
 class Interpreter {
  public:
-  /// `stored`: where element [0,0,0,0] of each stored tensor is.
+  /// `stored` gives the position of element [0,0,0,0] of each stored tensor.
   Interpreter(const DnnGraph& graph, const std::map<DnnGraph::Tensor, double*>& stored) {
     for (const Operand& operand : graph.operands()) {
       operands_[operand.number] = &operand;

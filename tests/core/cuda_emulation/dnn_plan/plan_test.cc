@@ -1,5 +1,5 @@
-// cuDNN itself plans our graphs, for a described Hopper GPU: which kernels it takes them for, and
-// what scratch they want. Nothing runs. Skips where there is no cuDNN.
+// Lets cuDNN plan our graphs for the description of a Hopper GPU, and checks which kernels and how
+// much scratch memory it chooses. Nothing runs. Skipped if cuDNN is not installed.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 namespace concertina::cuda {
 namespace {
 
-// As cuDNN writes down an H200; found by reading which keys it asks for.
+// cuDNN's description of an H200; found by observing which keys it reads.
 constexpr std::string_view kHopper = R"({"cudaDeviceId": 0, "deviceVer": 900, "driverVer": 13000,
   "totalGlobalMem": 150754820096, "maxGridSize": [2147483647, 65535, 65535],
   "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536, "multiProcessorCount": 132,
@@ -24,7 +24,7 @@ constexpr std::string_view kHopper = R"({"cudaDeviceId": 0, "deviceVer": 900, "d
   "supportCoopLaunch": 1, "smClockRateKHz": 1980000, "memClockRateKHz": 3201000,
   "l2CacheSize": 62914560, "deviceName": "H200"})";
 
-/// Names of the kernels that cuDNN gave to the driver since the last call.
+/// Returns the names of the kernels that cuDNN gave to the driver since the last call.
 std::string kernels() {
   static void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
   using Names = const char* (*)();
@@ -69,7 +69,7 @@ TEST_F(DnnPlanTest, EachDirectionIsOneFlashKernelWithinItsScratch) {
     const std::string back = kernels();
     EXPECT_NE(ahead.find("sm90_flash_fprop"), std::string::npos) << ahead;
     EXPECT_NE(back.find("sm90_flash_bprop"), std::string::npos) << back;
-    // The gradient of all scores: what makes the sum for dq one of a fixed order.
+    // The gradient of all scores, which makes the order of dq's sum deterministic.
     const auto scores = static_cast<std::size_t>(s.samples * s.heads * s.tokens * s.tokens);
     EXPECT_GE(backward.scratch_bytes(), 2 * scores);
     EXPECT_LT(forward.scratch_bytes(), 4096U);
@@ -93,7 +93,7 @@ TEST_F(DnnPlanTest, MoreScratchThanAllowedIsRefused) {
   const std::size_t least = plan(attention_gradient_graph(s), dnn_plan_scratch(s)).scratch_bytes();
   try {
     plan(attention_gradient_graph(s), least / 2);
-    FAIL() << "a plan within half";
+    FAIL() << "found a plan that needs at most half the scratch";
   } catch (const Error& error) {
     EXPECT_NE(error.message().find(fmt::format("{} bytes of scratch", least)), std::string::npos)
         << error.message();
@@ -103,7 +103,7 @@ TEST_F(DnnPlanTest, MoreScratchThanAllowedIsRefused) {
 TEST_F(DnnPlanTest, AShapeThatNoKernelFitsIsRefusedWithAReason) {
   try {
     plan(attention_graph({1, 64, 1, 12, DType::bf16}), 1 << 20);
-    FAIL() << "heads of 12 columns";
+    FAIL() << "accepted heads of 12 columns";
   } catch (const Error& error) {
     EXPECT_NE(error.message().find("cuDNN has no plan: "), std::string::npos) << error.message();
   }

@@ -1,8 +1,8 @@
-// A GPU's streams for tests of what is asynchronous: work waits in its stream until somebody looks
-// at an event or a communicator, and then some of it runs, in an order that changes all the time.
-// Invariants: nothing runs before what it waits for, and messages between two ranks only when both
-// ends are at the head of their streams, as NCCL's kernels do: what would wait for ever on a GPU
-// does so here. One lock for all. Nothing here uses operator new once it has run for a while.
+// A GPU's streams, for tests of asynchronous code. Work waits in its stream until an event or a
+// communicator is queried; then some of it runs, in an ever-changing order.
+// Invariants: nothing runs before its dependencies. Messages between two ranks run only when both
+// ends are at the head of their streams, as NCCL's kernels do, so what would hang on a GPU hangs
+// here. One lock protects everything. After warm-up, nothing here uses operator new.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,7 +14,7 @@
 
 namespace concertina::emulation {
 
-/// Tests count what goes through operator new.
+/// Bypasses operator new, whose calls are counted by tests.
 template <class T>
 struct Malloc {
   using value_type = T;
@@ -30,11 +30,11 @@ using Fifo = std::deque<T, Malloc<T>>;
 template <class T>
 using List = std::vector<T, Malloc<T>>;
 
-/// What a stream does at one place; the message group of a communicator, for one.
+/// A task in a stream, for example the message group of a communicator.
 class Task {
  public:
   virtual ~Task() = default;
-  virtual void start() = 0;  // it is at the head of its stream
+  virtual void start() = 0;  // called at the head of its stream
   virtual bool done() = 0;
 };
 
@@ -54,9 +54,9 @@ struct Operation {
 
 std::recursive_mutex& device_lock();
 void enqueue(cudaStream_t stream, const Operation& operation);
-/// Takes a task that will never be done out of its stream.
+/// Removes a task that will never be done from its stream.
 void withdraw(const Task& task);
-/// Runs some of what can run.
+/// Runs some of the work that can run.
 void advance();
 unsigned random_number();
 [[noreturn]] void fail(const char* what);

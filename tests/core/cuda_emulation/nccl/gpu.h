@@ -1,4 +1,4 @@
-// For tests: a rank's memory on an emulated GPU of its own, and links that fail.
+// For tests: gives each rank its own emulated GPU memory, and lets links fail.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,13 +8,13 @@
 namespace concertina {
 
 namespace emulation {
-/// NCCL reports that a remote process is gone, on every communicator.
+/// Makes NCCL report on every communicator that a remote process is gone.
 void break_links(bool broken);
 }  // namespace emulation
 
 namespace test {
 
-/// Makes a GPU the thread's, before anything is made on it.
+/// Selects the thread's GPU before anything is created on it.
 struct OnDevice {
   explicit OnDevice(int device) { cuda::check(cudaSetDevice(device), "cudaSetDevice"); }
 };

@@ -1,7 +1,7 @@
-// NCCL's functions for ranks that are threads, non-blocking communicators alone. As in NCCL a call
-// is in progress for a while, and no other may be made on the communicator until that is over; the
-// first message between two ranks of a communicator is in progress until both have called; a group
-// is done as a whole; sizes are not compared by NCCL, here a difference ends the test.
+// NCCL's functions for ranks that are threads, with non-blocking communicators only. As in NCCL, a
+// call takes a while, and the communicator accepts no other call until then; the first message
+// between two ranks is in progress until both have called; a group completes as a whole. NCCL does
+// not compare sizes, but here a difference ends the test.
 #include <array>
 #include <cstring>
 #include <map>
@@ -23,13 +23,13 @@ struct Part {  // one end of a message
   bool sends, done;
 };
 
-/// From one rank to another of a communicator.
+/// Messages from one rank to another in a communicator.
 struct Channel {
-  Fifo<Part*> sends, receives;  // whose kernels run
+  Fifo<Part*> sends, receives;  // with running kernels
   bool send_called = false, receive_called = false;
 };
 
-/// A communicator as all its ranks see it.
+/// A communicator as seen by all its ranks.
 struct Clique {
   struct Split {
     int joined = 0;
@@ -64,7 +64,7 @@ struct ncclComm {
   ncclComm* parent = nullptr;
   Group* group = nullptr;
   cudaStream_t stream = nullptr;
-  List<Group*> issued;  // in the stream, or done
+  List<Group*> issued;  // in the stream or done
   bool finalized = false;
 };
 
@@ -112,14 +112,14 @@ void begin(ncclComm* comm, ncclComm::Call call) {
   comm->polls = static_cast<int>(random_number() % 4);
 }
 
-/// Both ends of each of its messages have been called, now or before.
+/// Returns whether both ends of each message have been called, now or earlier.
 bool connected(const Group& group) {
   for (const Part& part : std::span(group.parts).first(group.count))
     if (!channel(part).send_called || !channel(part).receive_called) return false;
   return true;
 }
 
-/// All ranks have joined: the parts, ordered by key and rank.
+/// All ranks have joined: creates the parts, ordered by key and rank.
 void finish_split(Clique::Split& split) {
   for (const auto& [rank, wish] : split.wishes) {
     if (wish.first < 0) continue;
@@ -173,7 +173,7 @@ ncclResult_t comm_state(ncclComm* comm, ncclResult_t* state) {
   const Lock lock(device_lock());
   advance();
   *state = ncclSuccess;
-  if (comm->clique == nullptr) return *state = ncclInProgress, ncclSuccess;  // until its parent is
+  if (comm->clique == nullptr) return *state = ncclInProgress, ncclSuccess;  // parent not ready
   if (comm->clique->broken || links_broken) return *state = ncclRemoteError, ncclSuccess;
   if (comm->call != ncclComm::Call::none) {
     if (--comm->polls < 0 && over(*comm))
@@ -314,7 +314,7 @@ ncclResult_t comm_destroy(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-/// Its kernels end; the other ranks hear of it.
+/// Ends its kernels; the other ranks notice.
 ncclResult_t comm_abort(ncclComm_t comm) {
   const Lock lock(device_lock());
   if (comm->clique != nullptr) {

@@ -1,4 +1,4 @@
-// Kernels of the tests run on the host: streams here have copies and messages alone.
+// Test kernels run on the host: streams here have only copies and messages.
 #include "core/cuda/backend.h"
 #include "core/error.h"
 

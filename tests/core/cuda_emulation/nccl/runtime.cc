@@ -1,4 +1,4 @@
-// CUDA's runtime over the streams of device.h. A thread has a device of its own, like a process.
+// CUDA's runtime over the streams of device.h. Each thread has its own device, like a process.
 #include <cuda_runtime_api.h>
 #include <sched.h>
 
@@ -110,7 +110,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
   device_blocks[*memory] = bytes + 1;
   return cudaSuccess;
 }
-cudaError_t cudaFree(void* memory) {  // waits for all that its process has issued
+cudaError_t cudaFree(void* memory) {  // waits for all work of its process
   const auto idle = [](const Stream* stream) {
     return stream->rank != std::this_thread::get_id() || stream->queue.empty();
   };
@@ -190,7 +190,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t) {
-  return cudaSuccess;  // work that is queued may still name it
+  return cudaSuccess;  // queued work may still refer to it
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const Lock lock(device_lock());

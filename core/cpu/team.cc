@@ -107,7 +107,7 @@ class TeamThreads {
   std::vector<Share> shares_;
   std::mutex error_mutex_;
   std::exception_ptr error_;
-  std::vector<std::thread> others_;  // last: they use the other members
+  std::vector<std::thread> others_;  // declared last: they use the other members
 };
 
 Team::Team(int threads) : threads_(threads) {}

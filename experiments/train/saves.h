@@ -21,7 +21,7 @@ class Saves {
   /// `launch` is open and outlives this object.
   explicit Saves(TrainLaunch& launch);
 
-  /// Starts the checkpoint of the state after `step`, written beside the steps that follow. `wait`:
+  /// Starts the checkpoint of the state after `step`, written during the steps that follow. `wait`:
   /// return only when it exists. `last`: the last checkpoint of this launch, which must succeed.
   /// `progress`: called once the previous checkpoint has finished. `changed`: the data may have
   /// changed since the start of the run, which is otherwise an error. Collective, as is all below.
@@ -29,8 +29,8 @@ class Saves {
             bool wait, bool changed = false);
   /// The value to pass to the other ranks after a step.
   double news() const { return writer_.news(); }
-  /// Called after a step. `news`: that of all working ranks, in their order. `finite`: whether the
-  /// numbers of the step are; if not, the step does not confirm the newest checkpoint.
+  /// Called after a step. `news`: the values of all working ranks, in their order. `finite`:
+  /// whether the numbers of the step are; if not, the step does not confirm the newest checkpoint.
   void after_step(std::span<const double> news, bool finite);
   /// Waits for the checkpoint that is being written, if any.
   void finish();

@@ -55,7 +55,7 @@ struct UnitMemory {
   std::size_t packed_bytes = 0;
 };
 
-/// A microbatch from the view of one unit. Views that the unit does not use are empty.
+/// A microbatch as seen by one unit. Views that the unit does not use are empty.
 struct UnitIo {
   std::array<View, kMostReads> fields;  // all R rows, in the order of UnitSpec::reads
   View input, output;                   // [R,C]

@@ -30,7 +30,7 @@ class LostRanks : public Error {
   using Error::Error;
 };
 
-/// Observer that is notified which peer a thread waits for once the wait becomes long.
+/// Observer that learns which peer a thread waits for, once the wait becomes long.
 class WaitObserver {
  public:
   static constexpr int kUnknown = -1, kNobody = -2;

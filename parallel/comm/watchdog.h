@@ -67,8 +67,8 @@ class Watchdog final : public WaitObserver {
   /// Returns "rank 1: no progress for 5 s: RECV_F, stage 1, microbatch 3, waits for rank 0".
   std::string report(Seconds silent) const;
 
-  /// While one is alive, silence is a warning and never a hang: for operations as slow as storage
-  /// or the slowest rank. Aborting them is left to the user.
+  /// While one is alive, silence is a warning and never a hang: for operations that storage or the
+  /// slowest rank may slow down. Aborting them is left to the user.
   class Patience {
    public:
     /// `watchdog` may be null; `what` as in at().

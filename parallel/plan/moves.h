@@ -25,7 +25,7 @@ struct Move {
 };
 
 /// Returns the part of `bucket` whose optimizer state `rank` keeps. Null if it does not have the
-/// bucket, or if the bucket is permanently frozen or of one assignment only (Bucket::copy_of).
+/// bucket, or if the bucket is always frozen or exists in one assignment (Bucket::copy_of).
 const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank);
 
 /// Whether the rank's part of the bucket, if any, is the same in both, so nothing moves.

@@ -39,7 +39,7 @@ struct MoveRates {
 /// One device of the machine; 0 means unknown, and takes no time or memory.
 struct DeviceFigures {
   double memory = 0;              // bytes
-  double reserved_bytes = 0;      // part of `memory`: driver, libraries, losses of the allocator
+  double reserved_bytes = 0;      // part of `memory`: driver, libraries, allocator overhead
   double peak_flops_per_s = 0;    // from the data sheet, for MFU and HFU
   double memory_bytes_per_s = 0;  // reading and writing: norms, dropout, softmax, the update
   double layer_s = 0;             // kernel launches per pass through a layer, regardless of size
@@ -58,7 +58,7 @@ struct MachineModel {
   int ranks_per_host = 0;  // 0: all on one host
   int nics_per_host = 0;   // share remote.bandwidth equally; 0 and 1: one for all ranks
   LinkCosts local, remote;
-  std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) unlike `local`, `remote`
+  std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) that differ from `local`, `remote`
   /// "SOFTWARE: what was measured, and the error of predictions", for the user; empty if nothing
   /// was compared.
   std::vector<std::string> compared;

@@ -59,7 +59,7 @@ Greedy decide_now(const LayoutView& view, std::int64_t actions) {
   if (decision.reason.empty()) decision.reason = "no other layout is predicted to be faster";
   decision.reason += refused;
   if (choices.left_out > 0)
-    decision.reason += fmt::format("; {} with less promise were skipped to save time",
+    decision.reason += fmt::format("; {} that seemed less promising were skipped to save time",
                                    counted(static_cast<std::int64_t>(choices.left_out), "layout"));
   return greedy;
 }

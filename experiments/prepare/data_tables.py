@@ -182,8 +182,7 @@ class Progress:
 class Rows:
     """Some columns of the rows of several files, in sequence, with at most one batch in memory.
 
-    `read` is the number of rows yielded so far. Raises InputError for a column that is missing or
-    differs between files, and for a damaged file.
+    `read` is the number of rows yielded so far. Raises InputError for missing or differing columns and damaged files.
     """
 
     def __init__(self, files, columns, optional=()):

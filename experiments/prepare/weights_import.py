@@ -2,10 +2,9 @@
 """Converts the pytorch_model.bin of an older Hugging Face model to safetensors.
 
 FOLDER contains pytorch_model.bin, or several files and pytorch_model.bin.index.json; model.safetensors,
-or the same number of files and their index, are written next to them. Files written by torch.save() are
-pickles, which can name any Python function to call when they are read. This program only accepts the
-names of tensors and storages, and treats them as values: it imports nothing, calls nothing that the file
-names, and refuses files that name anything else. It does not require PyTorch.
+or as many files and an index, are written next to them. Such files are pickles, which can name any Python
+function to call when they are read. This program imports and calls nothing: it accepts only the names of
+tensors and storages, as values, and refuses files that name anything else. It does not require PyTorch.
 
 Exit codes: 0 success, 1 failure (such as a full disk), 2 bad input.
 """

@@ -16,7 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kOtherBits =
-    "this processor's kernels may compute other bits for a sample at another place in its "
+    "this processor's kernels may compute different bits for a sample at another place in its "
     "microbatch";
 
 }  // namespace

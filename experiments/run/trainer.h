@@ -70,7 +70,7 @@ class Trainer {
   /// computed wrong numbers. Collective.
   StepResult step(std::int64_t step, BatchSource& source);
   /// The same, but if the numbers are wrong, returns a result with a fault and changes nothing: the
-  /// step can be retried or passed over.
+  /// step can be retried or skipped.
   StepResult try_step(std::int64_t step, BatchSource& source);
   /// Throws why a rank could not read its data in the last step or evaluate(). Collective.
   [[noreturn]] void throw_unread();

@@ -24,8 +24,7 @@ class StepGuard {
   explicit StepGuard(TrainLaunch& launch);
 
   /// Trains step `step`. Returns nullopt if the run must go back (TrainLaunch::go_back()), and a
-  /// result with a fault if the step was passed over. Throws if the run cannot continue.
-  /// Collective.
+  /// result with a fault if the step was skipped. Throws if the run cannot continue. Collective.
   std::optional<StepResult> train(std::int64_t step, BatchSource& source);
 
   /// The time of this rank's last check of the state, divided by `step_seconds`.

@@ -17,7 +17,7 @@ class LocalRanks;
 class MpiLoss;
 
 /// Number of ranks requested from the launcher: OMPI_COMM_WORLD_SIZE, then SLURM_STEP_NUM_TASKS
-/// (Slurm's other variables mislead under mpirun), then PMI_SIZE. Empty without a launcher.
+/// (Slurm's other variables are misleading under mpirun), then PMI_SIZE. Empty without a launcher.
 struct LaunchRequest {
   int ranks = 0;
   std::string variable;

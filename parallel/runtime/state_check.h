@@ -27,7 +27,7 @@ struct StepFault {
   // state: the ranks with a wrong state or, if unknown, those that differ from each other.
   std::vector<int> ranks{};
   bool known = false;       // whether `ranks` are the wrong ones
-  bool repairable = false;  // whether other ranks have correct copies of it
+  bool repairable = false;  // whether other ranks have the correct data
   explicit operator bool() const { return kind != Kind::none; }
 };
 

@@ -232,8 +232,7 @@ TEST_F(CostFiles, ARunWithoutLinksSaysSoAndTakesThoseOfAnother) {
   const ScheduleCosts free({directory_}), other({directory_}, {file, {}});
   const auto said = free.links(layout, free.of(layout, plan));
   EXPECT_TRUE(said["free"]);
-  EXPECT_EQ(said["text"],
-            "not measured in this run: transfers are free; give --links machine.toml");
+  EXPECT_EQ(said["text"], "not measured in this run: transfers are free; use --links machine.toml");
   const Costs with = other.of(layout, plan);
   EXPECT_EQ(other.links(layout, with)["from"], file);
   EXPECT_FALSE(other.links(layout, with)["free"]);

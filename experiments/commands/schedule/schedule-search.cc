@@ -97,8 +97,8 @@ void add_search_options(CLI::App& app, SearchOptions& options) {
   add_bounds(app, options);
   app.add_option(
          "--max-chunks", options.search.max_chunks,
-         fmt::format("maximum number of chunks (stages per rank) to try; 0: {}, or with the "
-                     "costs of a run the number that its units allow",
+         fmt::format("maximum number of chunks (stages per rank) to try; 0: {}, or as many "
+                     "as the units of a run in --costs allow",
                      kMaxChunks))
       ->check(whole_number(0, 64))
       ->capture_default_str();

@@ -29,7 +29,7 @@ struct ScoreRows {
   float scale;
 };
 
-// Returns the row stride of scores, not a power of two: rows would evict each other from L1.
+// Returns the row stride of scores; never a power of two, so that rows stay in L1.
 Int score_stride(Int n) {
   return n + kLanes;
 }

@@ -26,7 +26,7 @@ std::vector<RankClaim> claims_of(const RunConfig& config, const std::string& com
 /// Collective. Throws bad input that names the first claim that differs, with its values and their
 /// ranks. Returns the instruction set for all ranks: `numerics.isa`, which is refused if a rank
 /// lacks it, or the best that every rank has; empty with a GPU. If all agree, each rank only sends
-/// a digest; otherwise each also sends its claims, some KB, to rank 0.
+/// a digest; otherwise each also sends its claims, a few KB, to rank 0.
 std::string agree(Communicator& world, const RunConfig& config, const std::vector<RankClaim>& mine);
 
 }  // namespace concertina

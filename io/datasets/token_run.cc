@@ -73,7 +73,7 @@ bool is_wide_text(std::string_view start) {
 }
 
 /// Returns "a NumPy array", "a tar archive", "text", ..., or an empty string if unknown. `start`
-/// has up to some KB; 256 bytes suffice to recognize text: 16-bit tokens have bytes below 9, which
+/// has up to a few KB; 256 bytes suffice to recognize text: 16-bit tokens have bytes below 9, which
 /// text does not have, and with a vocabulary above 1024 there are tokens beyond ASCII.
 std::string_view known_format(std::string_view start, std::int64_t vocabulary) {
   for (const KnownStart& known : kKnownStarts)

@@ -216,7 +216,7 @@ for _ in 1 2 3 4 5; do
     --set elastic.least_gain=0 --set parallel.schedule=1f1b --set checkpoint.every=0
   grep -q '"batch_before".*"seconds"' runs/grows-foreseen/events.jsonl && break
 done
-grep -q 'warning.*elastic.policy = "predicted" decides by measured times, .*may give other weights' err ||
+grep -q 'warning.*elastic.policy = "predicted" decides based on measured times, .*may give other weights' err ||
   fail 'no word of weights that follow from times'
 # A run that goes on for an odd number of steps does them one by one.
 expect 0 2 grows-odd $grows --set run.steps=63

@@ -1,5 +1,5 @@
 // The layout policy of a run. It receives every step and decides after a freeze or when asked.
-// Invariants: decisions depend on values of all ranks that are identical on each rank; no decision
+// Invariants: decisions depend on values that every rank has gathered from all ranks; no decision
 // changes the bits of what is trained.
 #pragma once
 

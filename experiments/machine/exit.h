@@ -1,5 +1,5 @@
 // Error exits of the program: one message, one exit code, no rank left behind. Invariant: the rank
-// that reports aborts the whole job; the others stay silent unless nobody does.
+// that reports aborts the whole job; the others stay silent unless no rank reports.
 #pragma once
 
 #include <functional>

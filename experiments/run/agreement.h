@@ -1,5 +1,5 @@
-// Compares the settings that must be the same on all ranks of a job before anything that may hang
-// on a difference or train to wrong numbers. Layouts and plans are pure functions of these
+// Compares the settings that must be the same on all ranks of a job before anything that could hang
+// or give wrong results because of a difference. Layouts and plans are pure functions of these
 // settings. Invariant: every rank leaves agree() with the same result, or all with the same error.
 #pragma once
 

@@ -56,13 +56,13 @@ class StudyFolder {
   FileLock lock(int number);
   /// Removes the records of trials, which makes them open again; their runs stay.
   void reopen(const std::vector<int>& numbers);
-  /// Sorts the lines of results.csv by trial. Throws Error{bad_input} if it was edited since the
-  /// folder was opened.
+  /// Sorts the lines of results.csv by trial. Throws Error{bad_input} if it has been edited since
+  /// the folder was opened.
   void settle();
 
  private:
   void claim(const StudySpec& spec, const std::string& toml);
-  /// Throws a failure if the folder was removed or moved since it was opened.
+  /// Throws a failure if the folder has been removed or moved since it was opened.
   void require_there() const;
   void write_results();
 

@@ -12,7 +12,7 @@ WordPieces::WordPieces(const WordPieceTable& table, const std::string& where)
       ids_(table.tokens.begin(), table.tokens.end()) {
   const auto unknown = ids_.find(table.unknown);
   if (unknown == ids_.end())
-    throw_input(fmt::format("the vocabulary lacks '{}', the token of unknown words", table.unknown),
+    throw_input(fmt::format("the vocabulary lacks '{}', the token for unknown words", table.unknown),
                 where, "use a vocabulary with this token");
   unknown_ = unknown->second;
 }

@@ -1,7 +1,7 @@
 // A thread that reports which rank hangs when there has been no progress for too long.
-// Invariants: at(), beat() and step_done() are lock-free and never allocate; the time in which a
-// process is stopped (SIGSTOP, a suspended machine) does not count; of ranks of one host that wait
-// for each other, only one reports; slow operations are reported but never aborted.
+// Invariants: at(), beat() and step_done() are lock-free and never allocate; the time during which
+// a process is stopped (SIGSTOP, a suspended machine) does not count; of ranks of one host that
+// wait for each other, only one reports; slow operations are reported but never aborted.
 #pragma once
 
 #include <sys/types.h>

@@ -33,7 +33,7 @@ struct ScheduleSearch {
                       // unlimited
   std::uint64_t seed = 1;
   int max_chunks = 0;  // stages per rank; 0: kMaxChunks, or as many as the model's units allow;
-                       // ignored for a file of costs
+                       // ignored for a cost file
   std::optional<int> leaves{};        // leaves of the gradient sum; empty: the default
   std::int64_t effort = 300'000'000;  // see SearchBounds; a few seconds per folding
   Objective objective = Objective::step;

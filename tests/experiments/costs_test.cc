@@ -151,7 +151,7 @@ TEST_F(CostFiles, AFileHasARowPerStage) {
                                     {"F,I,W\n1,1,1e19\n", "'1e19' is not a number of seconds"},
                                     {"F,I,W\n1,1,1x\n", "'1x' is not a number of seconds"}})
     EXPECT_EQ(error_of([&] { read(text); }), wrong) << text;
-  EXPECT_EQ(error_of([&] { ScheduleCosts({directory_ + "/none.csv"}); }), "no such file of costs");
+  EXPECT_EQ(error_of([&] { ScheduleCosts({directory_ + "/none.csv"}); }), "no such cost file");
 }
 
 TEST_F(CostFiles, ALatencyTakesThePlaceOfLinks) {

@@ -173,7 +173,7 @@ def _add_event(event: Line, ends: list[int], change: Change) -> None:
 
 
 def changes_in(events: list[Line], ends: list[int]) -> dict[float, Change]:
-    """The changes in events, by the step before each, without refused ones."""
+    """The changes in events, by the step before each, excluding refused ones."""
     stepped = [event for event in events if not math.isnan(number(event, "step"))]
     refused = {number(event, "step") for event in stepped if text(event, "event") == "refused"}
     steps = {step for event in stepped if _is_change(event) and (step := number(event, "step")) not in refused}

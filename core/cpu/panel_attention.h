@@ -4,9 +4,9 @@
 // log-sum-exp (FlashAttention, Dao et al. 2022).
 //
 // In addition to what panels.h needs, a `Format` defines the loops over scores. They replace the
-// scores by their results, as words of elements: probabilities and score gradients by query, and in
-// the backward pass both also by key, where a word combines the queries of one step. Dropout zeroes
-// probabilities; the factor of the kept ones is applied to the sums.
+// scores with their results, as words of elements: probabilities and score gradients by query, and
+// in the backward pass both also by key, where a word combines the queries of one step. Dropout
+// zeroes probabilities; the factor of the kept ones is applied to the sums.
 //
 // Dimensions: T tokens, D head dimension, P = D padded to whole vectors, N = T padded likewise.
 #pragma once

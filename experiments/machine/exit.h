@@ -10,7 +10,7 @@
 
 namespace concertina {
 
-/// `text` with terminal control bytes replaced by \xNN: text from a broken input or an untrained
+/// `text` with terminal control bytes replaced with \xNN: text from a broken input or an untrained
 /// model may contain any bytes.
 std::string terminal_text(const std::string& text);
 

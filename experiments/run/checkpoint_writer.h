@@ -52,7 +52,7 @@ class CheckpointWriter {
   /// The value that the other ranks pass to hear(); 0 while this rank writes.
   double news() const;
   /// `news`: news() of all working ranks, in their order; `led_on`: see After. Returns the commit
-  /// once it exists. Throws like start() the error of any rank. Called by all ranks together; the
+  /// once it exists. Like start(), throws the error of any rank. Called by all ranks together; the
   /// working ranks must not change while busy().
   std::optional<SavedCheckpoint> hear(std::span<const double> news, bool led_on);
   /// Waits for the save in progress, and returns the same as hear(). Collective.

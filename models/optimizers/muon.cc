@@ -201,7 +201,7 @@ class MuonOptimizer final : public Optimizer {
   }
 
  private:
-  /// Replaces g by the direction of the step before orthogonalization.
+  /// Replaces g with the direction of the step before orthogonalization.
   void add_momentum(Backend& backend, float grad_scale, View m, View g) const {
     const float fresh = (1 - momentum_) * grad_scale;
     backend.run(Axpby{.a = fresh, .x = g, .b = momentum_, .y = m});

@@ -77,7 +77,7 @@ struct UnitGradient {
 /// What the last unit of a model leaves in `saved`; empty views for any other unit.
 struct UnitResult {
   View row_loss;  // [R], fp32
-  View logits;    // [R,V]; replaced by their gradient in training
+  View logits;    // [R,V]; replaced with their gradient in training
 };
 
 class Unit {

@@ -25,8 +25,8 @@ inline constexpr bool is_figure(double value) {
   return value == 0 || (value >= kLeastFigure && value <= kMostFigure);
 }
 
-/// Times of a change of the layout: of its bytes (between ranks of one host, and within a rank),
-/// and of the rest.
+/// Times of the parts of a layout change: its bytes (between ranks of one host, and within a rank)
+/// and the rest.
 struct MoveRates {
   double exchange_s_per_byte = 0;  // between two ranks, both directions at once; 0: by their link
   double copy_s_per_byte = 0;      // within a rank's memory

@@ -104,7 +104,7 @@ def verdict_text(result: Equivalence, better: Better | None) -> str:
 
 
 def make_front(table: StudyTable, gain: Metric, change: Metric) -> Front:
-    """The front of the table's rows. Raises InputError for a metric without a better direction."""
+    """The front of the table's rows. Raises InputError for a metric whose better direction is unknown."""
     for metric in (gain, change):
         if metric.better is None:
             raise InputError(f"the better direction of {metric.name} is unknown", "--front", f"{metric.name}:min or {metric.name}:max")

@@ -1,5 +1,5 @@
 // Attention of the query heads that share one key head, tiled by rows of queries. Included only by
-// the per-ISA sources. The part above a causal mask is skipped by strips of queries: those of [..,
+// the per-ISA sources. The part above a causal mask is skipped in strips of queries: those of [..,
 // i1) use only keys [0, i1). Probabilities are not stored; the backward pass recomputes them from
 // log-sum-exp (FlashAttention, Dao et al. 2022).
 //

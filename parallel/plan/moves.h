@@ -52,7 +52,7 @@ struct MoveRound {
 struct MovePlan {
   std::vector<MoveRound> rounds;
   std::vector<std::size_t> peak_bytes;   // by rank: peak size of its state during the move
-  std::vector<std::size_t> extra_bytes;  // by rank: excess of the peak over the larger of both
+  std::vector<std::size_t> extra_bytes;  // by rank: excess of the peak over the larger of the two
                                          // states
 
   /// Bytes sent between ranks.

@@ -152,8 +152,7 @@ std::string timed_training(const RunConfig& config) {
   if (!policy.by_times || config.elastic.batch != "grows") return "";
   return fmt::format(
       "elastic.policy = \"{}\" decides based on measured times, and with elastic.batch = \"grows\" "
-      "the "
-      "batch size follows from its decisions: rerunning the command may give other weights",
+      "the batch size follows from its decisions: rerunning the command may give other weights",
       config.elastic.policy);
 }
 

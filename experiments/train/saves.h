@@ -24,8 +24,7 @@ class Saves {
   /// Starts the checkpoint of the state after `step`, written during the steps that follow. `wait`:
   /// return only when it exists. `last`: the last checkpoint of this launch, which must succeed.
   /// `progress`: called once the previous checkpoint has finished. `changed`: the data may have
-  /// changed since the start of the run, which is otherwise an error. Collective, like everything
-  /// below.
+  /// changed since the start of the run, which is otherwise an error. Collective, as is all below.
   void save(std::int64_t step, const std::function<nlohmann::json()>& progress, bool last,
             bool wait, bool changed = false);
   /// The value to pass to the other ranks after a step.

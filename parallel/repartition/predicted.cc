@@ -119,8 +119,7 @@ class Course {
     }
     decision.reason = fmt::format(
         "{}, the run ends in {:.4g} s instead of {:.4g} s; {:.4g} ms per step instead of {:.4g} "
-        "ms, "
-        "and the change takes {:.4g} s",
+        "ms, and the change takes {:.4g} s",
         with, first(best), stay, choice.step_seconds * 1e3, decision.step_seconds * 1e3,
         choice.move_seconds);
     decision.next = std::move(choice);

@@ -52,7 +52,7 @@ class Backend {
   /// Returns the scratch size shared by all operators created so far.
   virtual std::size_t workspace_bytes() const = 0;
   virtual void set_workspace(void* workspace) = 0;
-  /// Resets workspace_bytes() and the room of clock(), when all operators are gone.
+  /// Resets workspace_bytes() and the reservations of clock(), when all operators are gone.
   virtual void forget_operators() = 0;
 
   /// Issues the kernel of `op`. Results are available after synchronize().

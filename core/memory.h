@@ -27,7 +27,7 @@ class Staging {
   /// Starts a copy of host().size() bytes.
   virtual void fetch(const void* block) = 0;
   virtual void deliver(void* block) = 0;
-  /// Whether the copy is complete. Then host code may use host(), and new kernels the block.
+  /// Whether the copy is complete. If so, host code may use host(), and kernels the block.
   virtual bool idle() = 0;
 };
 
@@ -44,8 +44,8 @@ class Memory {
   /// Copies between blocks and host memory, in any direction, after all kernels issued so far.
   /// Complete on return if one side is host memory.
   virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
-  /// The device memory from which blocks are allocated, also by other processes, and which runs out
-  /// before host memory. `free` bytes are available now. None for host memory.
+  /// The device memory from which blocks are allocated. Other processes use it, too, and it runs
+  /// out before host memory. `free` bytes are available now. None for host memory.
   struct Pool {
     std::string name;
     std::size_t free = 0;

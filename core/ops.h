@@ -320,10 +320,10 @@ struct SpreadRows {
 };
 
 /// Softmax cross-entropy of logits[R,V] with targets[R] (int32; < 0 is ignored). row_loss[R] is
-/// -log p(target), or 0 if ignored. If `training`, the logits are replaced by their gradient times
-/// loss_scale (0 in ignored rows). `smoothing` is the fraction of the target that is spread evenly
-/// over all V classes (Szegedy et al. 2016), like PyTorch's label_smoothing: the loss is (1 -
-/// smoothing) times the above plus smoothing times the mean of -log p.
+/// -log p(target), or 0 if ignored. If `training`, the logits are replaced with their gradient
+/// times loss_scale (0 in ignored rows). `smoothing` is the fraction of the target that is spread
+/// evenly over all V classes (Szegedy et al. 2016), like PyTorch's label_smoothing: the loss is (1
+/// - smoothing) times the above plus smoothing times the mean of -log p.
 struct CrossEntropy {
   static constexpr std::string_view kName = "cross entropy";
   View logits, targets;
@@ -338,7 +338,7 @@ struct CrossEntropy {
 /// ends[S]) / 2, where both are softmax cross-entropies over the T positions of a sample in
 /// logits[S T, 2]. A target (int32) outside [0, T) is ignored: its half of the loss and its
 /// gradient are 0. (transformers ignores the same targets, but divides by the number of the others
-/// in a batch.) If `training`, the logits are replaced by their gradient times loss_scale.
+/// in a batch.) If `training`, the logits are replaced with their gradient times loss_scale.
 /// `smoothing` is as above, over the T positions.
 struct SpanCrossEntropy {
   static constexpr std::string_view kName = "span cross entropy";
@@ -354,7 +354,7 @@ struct SpanCrossEntropy {
 /// The loss of logits[R,K] x with scores[R,K] y in fp32: row_loss[R] is the sum over a row of (x -
 /// y)^2, or of -y log p - (1 - y) log(1 - p) with p = 1 / (1 + e^-x). A score of kNoScore
 /// (core/model/batch.h) is ignored: its loss and gradient are 0. If `training`, the logits are
-/// replaced by their gradient times loss_scale.
+/// replaced with their gradient times loss_scale.
 struct ScoreLoss {
   static constexpr std::string_view kName = "score loss";
   enum class Kind { squares, binary };

@@ -34,9 +34,9 @@ class StepHistory {
 
   void record(std::span<const double> figures);
   std::size_t steps() const { return steps_; }
-  /// Returns the means over the middle half, by the sum of their values, of the last kKept steps
-  /// (without the first kWarmUp of all if there are more). Separate medians would sum to less than
-  /// a median step, because disturbances affect different values.
+  /// Returns the means over the middle half of the last kKept steps, ordered by the sum of their
+  /// values (without the first kWarmUp steps of all if there are more). Separate medians would sum
+  /// to less than a median step, because disturbances affect different values.
   std::vector<double> typical() const;
 
   static constexpr std::size_t kKept = 64, kWarmUp = 2;

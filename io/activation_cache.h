@@ -31,7 +31,7 @@ struct CacheVerdict {
 };
 
 /// Whether reading an entry is faster than recomputing it. `forward_seconds` is the time that the
-/// cached units take for one sample. It is not if either time is unknown.
+/// cached units take for one sample. Returns false if either time is unknown.
 CacheVerdict cache_pays(std::uint64_t entry_bytes, double read_seconds, double forward_seconds);
 
 struct CacheOptions {

@@ -87,7 +87,7 @@ CacheSlots fit_slots(std::uint64_t first, std::uint64_t samples, std::uint64_t e
 }
 
 CacheTier::CacheTier(File file, const CacheSlots& slots) : file_(std::move(file)), slots_(slots) {
-  // Samples are read in random order: read-ahead (some MiB on many systems) would be wasted.
+  // Samples are read in random order: read-ahead (a few MiB on many systems) would be wasted.
   ::posix_fadvise(file_.descriptor(), 0, 0, POSIX_FADV_RANDOM);
 }
 

@@ -55,8 +55,8 @@ class CacheTier {
   /// Copies the entry of `key` into `out`, which is modified in any case. Throws if the file cannot
   /// be read. Returns `damaged` if the entry is corrupt and no process is writing it.
   CacheOutcome read(const CacheKey& key, std::span<std::byte> out) const;
-  /// Replaces the content of `key.slot` by `data`. Throws if writing fails; the slot is then empty
-  /// or damaged.
+  /// Replaces the content of `key.slot` with `data`. Throws if writing fails; the slot is then
+  /// empty or damaged.
   void write(const CacheKey& key, std::span<const std::byte> data);
   void clear(std::uint64_t slot);
   /// Asks the kernel to read a slot into its page cache in the background.

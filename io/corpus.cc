@@ -22,7 +22,7 @@
 namespace concertina {
 namespace {
 
-/// A process is limited to some thousand open files and 65,530 mappings.
+/// A process is limited to a few thousand open files and 65,530 mappings.
 constexpr std::size_t kMostHeld = 512;
 
 /// Returns the files that match `pattern` in bytewise order, independent of the locale.

@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-// Invalid UTF-8 (in a path, for example) must not abort a run: it is replaced by U+FFFD.
+// Invalid UTF-8 (in a path, for example) must not abort a run: it is replaced with U+FFFD.
 std::string dump(const nlohmann::ordered_json& object, int indent) {
   return object.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -70,7 +70,7 @@ nlohmann::ordered_json event_line(std::int64_t step, EventKind kind,
 /// Whether a line has an event of this kind.
 bool is_event(const nlohmann::json& line, EventKind kind);
 
-/// Atomically replaces `path` by the object, indented.
+/// Atomically replaces `path` with the object, indented.
 void write_result(const std::string& path, const nlohmann::ordered_json& result);
 
 }  // namespace concertina

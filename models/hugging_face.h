@@ -79,7 +79,7 @@ struct DerivedElsewhere {
   std::string (*value)(const ModelConfig& config) = nullptr;
 };
 
-/// A key for the dropout in front of a head, which has no key of ours. `usual` is JSON.
+/// A key for the dropout before a head, for which we have no key. `usual` is JSON.
 struct HeadDropout {
   std::string_view theirs, usual{};
 };

@@ -86,7 +86,7 @@ struct Family {
 /// Returns the families listed in models/meson.build.
 std::span<const Entry<Family>> models();
 
-/// Throws Error{bad_input}, naming the config key, for an unknown family or an impossible config.
+/// Throws Error{bad_input}, naming the config key, for an unknown family or an invalid config.
 std::unique_ptr<Model> make_model(std::string_view family, const ModelConfig& config);
 
 /// Throws Error{bad_input} unless the sizes are positive and do not overflow and, if

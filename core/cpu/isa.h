@@ -20,7 +20,7 @@ struct Isa {
   const PanelProducts* panel_products = nullptr;
 };
 
-/// Returns all names, least first: baseline, avx, avx2, avx512, avx512_bf16, amx_bf16.
+/// Returns all names in ascending order: baseline, avx, avx2, avx512, avx512_bf16, amx_bf16.
 std::vector<std::string_view> isa_names();
 
 /// Returns the instruction sets available in this build, on this machine and under DNNL_MAX_CPU_ISA

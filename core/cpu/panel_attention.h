@@ -1,12 +1,12 @@
 // Attention of the query heads that share one key head, tiled by rows of queries. Included only by
-// the per-ISA sources. The part above a causal mask is skipped by strips of queries: those of [..,
+// the per-ISA sources. The part above a causal mask is skipped in strips of queries: those of [..,
 // i1) use only keys [0, i1). Probabilities are not stored; the backward pass recomputes them from
 // log-sum-exp (FlashAttention, Dao et al. 2022).
 //
 // In addition to what panels.h needs, a `Format` defines the loops over scores. They replace the
-// scores by their results, as words of elements: probabilities and score gradients by query, and in
-// the backward pass both also by key, where a word combines the queries of one step. Dropout zeroes
-// probabilities; the factor of the kept ones is applied to the sums.
+// scores with their results, as words of elements: probabilities and score gradients by query, and
+// in the backward pass both also by key, where a word combines the queries of one step. Dropout
+// zeroes probabilities; the factor of the kept ones is applied to the sums.
 //
 // Dimensions: T tokens, D head dimension, P = D padded to whole vectors, N = T padded likewise.
 #pragma once
@@ -29,7 +29,7 @@ struct ScoreRows {
   float scale;
 };
 
-// Returns the row stride of scores, not a power of two: rows would evict each other from L1.
+// Returns the row stride of scores; never a power of two, so that rows stay in L1.
 Int score_stride(Int n) {
   return n + kLanes;
 }

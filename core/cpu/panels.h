@@ -104,8 +104,8 @@ template <int kRows, class Word>
     micro_tile<kRows, 1>(k, a, b.data + j * b.depth + b.first * kLanes, c + j, ldc, accumulate);
 }
 
-// 16 AVX-512 or 12 AVX accumulators hide the latency of multiply-add and fit the registers. Of the
-// 16 registers of AVX2, two more are for a row of B and one for an element of A.
+// 16 AVX-512 or 12 AVX accumulators hide the latency of multiply-add and fit the registers. AVX2
+// has 16 registers: two more are for a row of B and one for an element of A.
 inline constexpr std::int64_t kMicroRows = kLanes == 16 ? 8 : kLanes == 8 ? 6 : 4;
 
 template <class Word>

@@ -3,7 +3,7 @@
 // until no pieces are left, closes it, and waits only for the threads inside. Invariant: the data
 // of a round is written while the gate is closed and nobody is inside.
 //
-// Waiting threads spin for some microseconds and then sleep. With fewer free cores than threads, a
+// Waiting threads spin for a few microseconds and then sleep. With fewer free cores than threads, a
 // spinning thread would keep a core from the one that it waits for.
 #include "core/cpu/team.h"
 
@@ -107,7 +107,7 @@ class TeamThreads {
   std::vector<Share> shares_;
   std::mutex error_mutex_;
   std::exception_ptr error_;
-  std::vector<std::thread> others_;  // last: they use the other members
+  std::vector<std::thread> others_;  // declared last: they use the other members
 };
 
 Team::Team(int threads) : threads_(threads) {}

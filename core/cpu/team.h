@@ -1,5 +1,5 @@
 // The threads of one rank and their scratch. Work is divided into pieces that do not depend on the
-// number of threads, and a thread takes whole pieces, so the number never changes results.
+// number of threads, and a thread takes whole pieces, so their number never changes results.
 #pragma once
 
 #include <omp.h>
@@ -24,8 +24,8 @@ class Team {
   int threads() const { return threads_; }
 
   /// Calls f(piece, thread) for every piece in [0, pieces). Threads begin with equal shares and
-  /// then take pieces of others. A thread that lost its core delays only its current piece, and one
-  /// that does not start is not waited for. Rethrows the first exception of f at the end.
+  /// then take pieces of others. A thread that lost its core delays only its current piece, and
+  /// nobody waits for a thread that does not start. Rethrows the first exception of f at the end.
   template <class F>
   void each(std::int64_t pieces, F&& f) const {
     omp_set_num_threads(1);  // libraries called here would start more threads

@@ -59,7 +59,7 @@ void lion(const LionRule& rule, float* w, float* m, const float* g, Int n) {
   }
 }
 
-/// Replaces g by the direction u of LAMB; lr is not used.
+/// Replaces g with the direction u of LAMB; lr is not used.
 void lamb(const AdamWConstants& rule, const float* w, float* m, float* v, float* g, Int n) {
   const AdamWConstants k = rule;
 #pragma omp simd

@@ -148,7 +148,7 @@ class CudaBackend final : public Backend {
     }
   }
 
-  CurrentDevice device_;  // first: the others are created on it
+  CurrentDevice device_;  // declared first: the others are created on it
   Context context_;
   DeviceMemory memory_{context_.stream};
   EventClock clock_{context_.stream};

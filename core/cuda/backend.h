@@ -23,7 +23,7 @@ struct BackendOptions {
   int device = 0;
   AttentionBy attention = AttentionBy::automatic;
   /// Maximum number of passes kept as CUDA graphs; 0 disables them. Each kernel in a graph takes
-  /// some 10 KB of the device (NVIDIA/cccl, pull request 3768), part of kUnplannedBytes.
+  /// about 10 KB of the device (NVIDIA/cccl, pull request 3768), part of kUnplannedBytes.
   std::size_t graphs = 1024;
 };
 

@@ -105,7 +105,7 @@ void PassGraphs::launch(const Recording& recording, const RandomAt& random) {
 
 const MaskPlace* PassGraphs::mask_place(const RandomAt& at) {
   if (recorded_at_ == nullptr) return nullptr;
-  CONCERTINA_CHECK(at == *recorded_at_, "the mask's step or sample is not that of its pass");
+  CONCERTINA_CHECK(at == *recorded_at_, "the mask's step or sample differs from its pass's");
   masks_ = true;
   return workspace_.mask_place();
 }

@@ -1,6 +1,6 @@
-// Passes of units as CUDA graphs. When a key is first seen, its pass is issued kernel by kernel, so
-// that first-use work of libraries (loading code, allocating) is over. The second time it is
-// recorded, and from then on it is one call.
+// Passes of units as CUDA graphs. The first time a key is seen, its pass is issued kernel by
+// kernel, so that libraries do their first-use work (loading code, allocating). The second time, it
+// is recorded; from then on, it is one call.
 // Invariants: a graph is launched only under the key of its recording, compared in full. There are
 // never more than `most` graphs; passes with further keys are issued.
 #pragma once

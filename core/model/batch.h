@@ -59,7 +59,7 @@ inline constexpr float kNoScore = std::numeric_limits<float>::lowest();
 /// the nearest, at least 1 (Devlin et al. 2019, section 3.1).
 std::int64_t masked_count(std::int64_t tokens);
 
-/// The kind of target per sample, which a task determines and which data is read for.
+/// The kind of target per sample: a task determines it, and data is read accordingly.
 enum class TargetKind {
   label,   // one class, or a target that is not from a table
   scores,  // numbers

@@ -24,7 +24,7 @@ inline int exchange_step(int from, int to, int size) {
 
 /// Whether a rank may begin another step of its exchanges while `steps` steps with `bytes` bytes in
 /// total are in flight. The limit keeps the next message ready when one completes, but prevents
-/// many ranks from sending to one at the same time.
+/// many ranks from sending to the same one at once.
 inline bool may_begin_step(int steps, double bytes) {
   constexpr int kSteps = 3;
   constexpr double kBytes = 3 << 15;

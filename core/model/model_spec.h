@@ -39,7 +39,7 @@ struct ParameterSpec {
 
 /// The parts of a unit's UnitCost, under the same names, that a tensor-parallel group divides, as
 /// in Megatron-LM (Shoeybi et al. 2019): heads, hidden columns, the vocabulary. Each device has and
-/// computes all the rest.
+/// computes everything else.
 struct UnitSplit {
   double flops = 0;  // fraction of the products in F, which also applies to I and W
   std::size_t saved_bytes = 0, grad_bytes = 0;
@@ -151,7 +151,7 @@ std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units = 0);
 /// shared one): `*` matches any text, and a leading `!` marks them as trained. The last match
 /// counts, as in .gitignore. Throws Error{bad_input} if a pattern has no match, or nothing trains.
 void freeze_tensors(ModelSpec& model, const std::vector<std::string>& patterns);
-/// Returns the number of parameters with `trains`, and of all, counting shared tensors once.
+/// Returns the numbers of trained and of all parameters, counting shared tensors once.
 std::pair<std::int64_t, std::int64_t> trained_and_all(const ModelSpec& model);
 /// Describes what trains after freeze_tensors() if units [0, frozen_units) are frozen, and how to
 /// save the backward pass of more units. Empty if everything trains.
@@ -180,7 +180,7 @@ int most_frozen_layers(const ModelSpec& model);
 double model_flops(const ModelSpec& model, int microbatches);
 
 /// Returns the cost of one microbatch by unit if units [0, frozen_units) are frozen. Frozen units
-/// only run F and save nothing. The weight gradients of the others cost in proportion to the
+/// only run F and save nothing. The cost of the others' weight gradients is proportional to their
 /// trained parameters. Units that recompute save less and cost more than UnitSpec::cost.
 std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units);
 

@@ -24,10 +24,10 @@ struct StageMemory {
   std::size_t loss_rows = 0;        // size of row_loss(); 0 unless this is the last stage
 };
 
-/// A microbatch from the view of a stage. Views that the stage does not use are empty. Fields and
-/// input do not change from F to B or W, output_grad from I to W. A fully frozen stage has no
-/// `saved`. If its first unit is frozen, its input may be released after F. If no earlier stage
-/// trains, there is no `input_grad`.
+/// A microbatch as seen by a stage. Views that the stage does not use are empty. Fields and input
+/// do not change from F to B or W, output_grad from I to W. A fully frozen stage has no `saved`. If
+/// its first unit is frozen, its input may be released after F. If no earlier stage trains, there
+/// is no `input_grad`.
 struct MicrobatchIo {
   int microbatch = 0;            // global index in the step
   std::span<const View> fields;  // fields_of() the model for its samples, as far as units read them
@@ -140,7 +140,7 @@ class Stage {
   /// it at a time, and nothing is kept in it afterwards.
   virtual void set_workspace(void* workspace, void* forward) = 0;
 
-  /// Packs all weights after they were written.
+  /// Packs all weights after they have been written.
   virtual void refresh() = 0;
   /// Packs the weights that train. Called once per step, after an update.
   virtual void refresh_trained() { refresh(); }

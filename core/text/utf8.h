@@ -1,4 +1,4 @@
-// Decoding of text that may not be valid UTF-8.
+// Decodes text that may not be valid UTF-8.
 #pragma once
 
 #include <cstddef>

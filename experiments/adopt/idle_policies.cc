@@ -151,8 +151,8 @@ std::string timed_training(const RunConfig& config) {
       lookup(layout_policies(), config.elastic.policy, "layout policy", "elastic.policy");
   if (!policy.by_times || config.elastic.batch != "grows") return "";
   return fmt::format(
-      "elastic.policy = \"{}\" decides by measured times, and with elastic.batch = \"grows\" the "
-      "batch size follows from its decisions: rerunning the command may train other weights",
+      "elastic.policy = \"{}\" decides based on measured times, and with elastic.batch = \"grows\" "
+      "the batch size follows from its decisions: rerunning the command may give other weights",
       config.elastic.policy);
 }
 

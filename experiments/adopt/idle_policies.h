@@ -43,7 +43,7 @@ std::string early_freezing(const FreezeRules& rules, const FreezePoints& points,
 /// `freezes`: whether the run may freeze anything after its start.
 std::string idle_repartition(const RunConfig& config, bool freezes);
 
-/// A warning that rerunning the command may train other weights; empty if it cannot.
+/// A warning that rerunning the command may give other weights; empty if it cannot.
 std::string timed_training(const RunConfig& config);
 
 }  // namespace concertina

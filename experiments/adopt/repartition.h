@@ -1,5 +1,5 @@
 // The layout policy of a run. It receives every step and decides after a freeze or when asked.
-// Invariants: decisions depend on values of all ranks that are identical on each rank; no decision
+// Invariants: decisions depend on values that every rank has gathered from all ranks; no decision
 // changes the bits of what is trained.
 #pragma once
 
@@ -37,8 +37,8 @@ class Repartition final : public ChangePolicy {
   MoveRates moves(Trainer& trainer);
 
   const char* name() const override { return "layout"; }
-  /// The initial layout of the run, the batches per step, and the layout that was changed to, for a
-  /// resumed launch with the same world size.
+  /// The initial layout of the run, the batches per step, and the layout that the run changed to,
+  /// for a resumed launch with the same world size.
   nlohmann::json progress() const override;
   void restore(const nlohmann::json& progress, Trainer& trainer,
                const std::string& source) override;
@@ -74,7 +74,7 @@ class Repartition final : public ChangePolicy {
   double rebuild_ = 0;               // seconds of the last change except moving state, on this rank
   double move_factor_ = 1;           // measured time of that move / time predicted by the probe
   MoveRates predicted_rates_;        // used by the newest prediction
-  nlohmann::json layout_;            // that was changed to (layout_json()), or null
+  nlohmann::json layout_;            // that the run changed to (layout_json()), or null
   int world_ = 0;
 };
 

@@ -16,7 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kOtherBits =
-    "this processor's kernels may compute other bits for a sample at another place in its "
+    "this processor's kernels may compute different bits for a sample at another place in its "
     "microbatch";
 
 }  // namespace
@@ -63,7 +63,7 @@ void AutoCache::open_files() {
   const std::vector<nlohmann::json> made =
       gather_json(world, store_ ? store_->shared() : nlohmann::json());
   if (!store_) store_ = std::make_unique<ActivationCache>(files, made[leader]);
-  // A rank with other slots than its leader would look for samples in the wrong places.
+  // A rank whose slots differ from its leader's would look for samples in the wrong places.
   const std::vector<nlohmann::json> seen =
       gather_json(world, {store_->slots(CachePlace::memory), store_->slots(CachePlace::disk)});
   bool agree = true;
@@ -230,7 +230,7 @@ void AutoCache::decide(std::int64_t step) {
   const double forward = forward_seconds();
   CacheVerdict verdict = cache_pays(room_.entry_bytes, read_seconds_, forward);
   if (read_seconds_ > 0 && forward <= 0)
-    verdict = {true, "on until the time of these units is known"};
+    verdict = {true, "the time of these units is not known yet"};
   if (read_seconds_ <= 0) verdict = {false, "no sample has a slot"};
   if (!alike_) verdict = {false, kOtherBits};
   on_ = verdict.pays;

@@ -77,7 +77,7 @@ void require_output(const std::string& path, const std::string& option);
 void require_nothing_at(const std::string& path, const std::string& fix);
 
 /// Runs `body` and adds the place where a config key was set to its errors about that key, since
-/// the code that reports an error may only know the key.
+/// the code that reports an error may know only the key.
 int with_places(const RunConfig& config, const std::function<int()>& body);
 
 /// Creates a command: allocates the options, lets `declare(app, options)` add them to the app, and

@@ -38,7 +38,7 @@ std::vector<std::string> quickstart_words(const QuickstartCommand& options) {
   if (!named && !fs::exists(text, unknown))
     throw_input(
         "a build from source does not include a text to train on", text.lexically_normal().string(),
-        "bash experiments/quickstart.sh to prepare it, or data.text=FILE with some megabytes");
+        "bash experiments/quickstart.sh to prepare it, or data.text=FILE with a few megabytes");
   if (!named) words.push_back("data.text=" + text.lexically_normal().string());
   words.insert(words.end(), options.words.begin(), options.words.end());
   return words;

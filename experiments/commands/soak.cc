@@ -29,9 +29,9 @@ void add_soak_options(CLI::App& app, SupervisedOptions& options) {
       "stop-launcher (SIGSTOP to the launcher), supervisor (SIGKILL to `concertina run`, which "
       "is restarted), save (SIGKILL to a rank while a checkpoint is written), bit-flip (a "
       "flipped bit in the newest checkpoint, and SIGKILL to a rank), partition (a host is "
-      "disconnected for some seconds), power-off (a host fails and returns), slow-link (a host's "
-      "link is slow for some seconds), full-disk (the checkpoint disk is full for some seconds), "
-      "slow-disk (the checkpoint disk does not respond for some seconds)");
+      "disconnected for a few seconds), power-off (a host fails and returns), slow-link (a host's "
+      "link is slow for a few seconds), full-disk (the checkpoint disk is full for a few seconds), "
+      "slow-disk (the checkpoint disk does not respond for a few seconds)");
   add_text_option(app, "--mean", "FLOAT", "mean time between two faults in seconds")
       ->check(number(0.01, 1e6))
       ->default_str("15");

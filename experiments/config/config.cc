@@ -196,7 +196,7 @@ void check_cache(const RunConfig& config) {
                               varies->instead.empty() ? "" : ", ", varies->instead, key));
     if (find_precision(config.numerics.compute)->products == Products::fp8 && !alone)
       throw_input(fmt::format("{} = {} with numerics.compute = \"{}\": its scales depend on all "
-                              "samples of a microbatch, which has others in each epoch",
+                              "samples of a microbatch, which differ in each epoch",
                               key, to_toml(size), config.numerics.compute),
                   config.where(key),
                   fmt::format("numerics.compute = \"bf16\", batch.microbatches = {} (of one sample "

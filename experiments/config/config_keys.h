@@ -42,8 +42,8 @@ enum class KeyRole : std::uint8_t {
   files,       // names data; its content decides, not its name
   check,       // decides which data is accepted, not how it is used
   run_name,    // the name of the run
-  run_place,   // a place of the run's files, which may differ by host
-  host_place,  // a place of files that are private to a host
+  run_place,   // a place for the run's files, which may differ by host
+  host_place,  // a place for files that are private to a host
   host,        // a setting that suits a host
 };
 

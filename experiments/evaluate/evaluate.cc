@@ -168,7 +168,7 @@ class Answers {
 
 namespace {
 
-/// A metric's name, with '_' for other characters than letters and digits.
+/// A metric's name, with '_' for characters other than letters and digits.
 std::string figure_name(std::string_view source) {
   std::string name = "loss";
   bool gap = true;

@@ -24,7 +24,7 @@ trap 'rm -rf "$work"' EXIT
 cp experiments/guide/mkdocs.yml "$work"
 pages=$work/docs
 
-# The documents, and what they link to. mkdocs passes over hidden folders: .github/ is github/ there.
+# The documents, and what they link to. mkdocs skips hidden folders, so .github/ becomes github/.
 documents=$(sed -n 's/^ *- .*: \(.*\.md\)$/\1/p' experiments/guide/mkdocs.yml | sed 's|^github/|.github/|')
 for document in $documents; do
   for file in "$(basename "$document")" $(grep -oE '(\]\(|src=")[^)":#]+' "$document" | sed -E 's/^(\]\(|src=")//'); do

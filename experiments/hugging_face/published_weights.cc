@@ -53,7 +53,7 @@ PublishedWeights::PublishedWeights(const std::string& folder, const PublishedCon
   if (!whole) body_ = table.body;
   // The header bounds the number of layers, so that config.json cannot cause tables of millions.
   if (config.model.layers > std::ssize(names))
-    throw_input(fmt::format("config.json says {} layers, but there are {} tensors",
+    throw_input(fmt::format("config.json specifies {} layers, but there are {} tensors",
                             config.model.layers, names.size()),
                 folder, "a matching config.json and weights");
   std::vector<StoredElsewhere> rules = table.tensors(model_config_of(config));

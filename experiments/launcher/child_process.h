@@ -63,7 +63,7 @@ class ChildProcess {
   Process process_;
 };
 
-/// The processes of this host with this mark, ascending, without the calling process. `program`:
+/// The processes of this host with this mark, ascending, excluding the calling process. `program`:
 /// the program that they must execute; empty: any.
 std::vector<pid_t> marked(const std::string& mark, const std::string& program = "");
 /// Sends SIGKILL to all processes of this user on this host with this mark and waits up to some

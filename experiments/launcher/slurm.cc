@@ -93,7 +93,7 @@ std::vector<Host> slurm_hosts(bool by_mpirun) {
     if (find_program(program).empty())
       throw_input(fmt::format("this Slurm job has {} nodes, but {} is not on PATH to reach them",
                               slurm_nodes(), program),
-                  "SLURM_JOB_NUM_NODES", fmt::format("{}, for the hosts to use", kFix));
+                  "SLURM_JOB_NUM_NODES", fmt::format("{}, to specify the hosts", kFix));
   const std::string nodes = slurm_variable("SLURM_JOB_NODELIST");
   const std::vector<int> tasks = tasks_by_node(slurm_variable("SLURM_TASKS_PER_NODE"));
   std::istringstream names(slurm_says({"scontrol", "show", "hostnames", nodes}, kFix));

@@ -1,5 +1,5 @@
-// The Slurm job of this process, queried through Slurm's commands. Invariants: nothing of Slurm is
-// linked; outside a job, or if a command is not on PATH, queries return nothing.
+// The Slurm job of this process, queried through Slurm's commands. Invariants: no library of Slurm
+// is linked; outside a job, or if a command is not on PATH, queries return nothing.
 #pragma once
 
 #include <optional>

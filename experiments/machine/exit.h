@@ -1,5 +1,5 @@
 // Error exits of the program: one message, one exit code, no rank left behind. Invariant: the rank
-// that reports aborts the whole job; the others stay silent unless nobody does.
+// that reports aborts the whole job; the others stay silent unless no rank reports.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace concertina {
 
-/// `text` with terminal control bytes replaced by \xNN: text from a broken input or an untrained
+/// `text` with terminal control bytes replaced with \xNN: text from a broken input or an untrained
 /// model may contain any bytes.
 std::string terminal_text(const std::string& text);
 

@@ -13,7 +13,7 @@
 namespace concertina {
 namespace {
 
-/// Replaces invalid UTF-8, for example in a path, by U+FFFD.
+/// Replaces invalid UTF-8, for example in a path, with U+FFFD.
 std::string dump(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

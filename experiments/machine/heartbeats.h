@@ -29,7 +29,7 @@ class Heartbeats {
   /// Collective. Every rank listens on all addresses of its host; the ranks of a host need not be
   /// consecutive. A single host has no neighbours.
   explicit Heartbeats(Communicator& world);
-  /// Announces that this host falls silent on purpose.
+  /// Announces that this host is about to fall silent on purpose.
   ~Heartbeats();
   Heartbeats(const Heartbeats&) = delete;
   Heartbeats& operator=(const Heartbeats&) = delete;

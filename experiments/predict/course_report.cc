@@ -260,7 +260,7 @@ std::string course_text(const Json& report) {
                         rung["ceiling_over_static"], rung["over_best"], rung["ceiling_over_best"]);
   return text +
          fmt::format(
-             "\nAll {} epochs have the work of {:.1f} epochs without freezing, and of {:.1f} "
+             "\nAll {} epochs are as much work as {:.1f} epochs without freezing, or {:.1f} "
              "with a cache: a run of\nthat many epochs without freezing has the same cost.\n"
              "{:.1f}% of an unfrozen step is outside the layers; static is the layout and "
              "schedule above,\nbest is the fastest unfrozen one. A rung includes all previous "
@@ -272,7 +272,7 @@ std::string course_text(const Json& report) {
              report["epochs"], ladder[1]["unfrozen_epochs"], ladder.back()["unfrozen_epochs"],
              100 * report["fixed_share"].get<double>(),
              known ? ""
-                   : "The duration of a change is unknown: give --costs or --links of a "
+                   : "The duration of a change is unknown: use --costs or --links with a "
                      "run.\n");
 }
 

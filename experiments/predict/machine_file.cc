@@ -224,7 +224,7 @@ std::string machine_toml(const MachineModel& machine) {
       for (const auto& [name, number] : value.items()) tables += line(name, number);
     } else {
       if (key == "flops_per_s" && value == 0)
-        text += "# 0: unknown; set the rate of matrix products here, or give --rate.\n";
+        text += "# 0: unknown; set the rate of matrix products here, or use --rate.\n";
       text += line(key, value);
     }
   }

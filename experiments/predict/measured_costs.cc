@@ -262,19 +262,20 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
   if (a.family != b.family || a.layers != b.layers || a.width != b.width || a.heads != b.heads ||
       a.context != b.context || a.vocab != b.vocab ||
       source.measured->units.size() != model.units.size())
-    throw_input(fmt::format("these costs are of another model: {} with {} layers, width {}, {} "
+    throw_input(fmt::format("these costs are from another model: {} with {} layers, width {}, {} "
                             "heads, context {}, vocabulary {}",
                             a.family, a.layers, a.width, a.heads, a.context, a.vocab),
                 source.name, "costs of a run of the same model, or a machine file");
   if (measured.numerics.compute != config.numerics.compute)
     throw_input(
-        fmt::format("these costs are of a run in {}", measured.numerics.compute), source.name,
+        fmt::format("these costs are from a run in {}", measured.numerics.compute), source.name,
         fmt::format("costs of a run with numerics.compute = \"{}\"", config.numerics.compute));
   if (measured.freeze.units > assignment.frozen_units())
-    throw_input(fmt::format("these costs are of a run with {} frozen units, which ran no backward",
-                            measured.freeze.units),
-                source.name,
-                fmt::format("costs of a run with freeze.units <= {}", assignment.frozen_units()));
+    throw_input(
+        fmt::format("these costs are from a run with {} frozen units, which ran no backward",
+                    measured.freeze.units),
+        source.name,
+        fmt::format("costs of a run with freeze.units <= {}", assignment.frozen_units()));
   const double scale = static_cast<double>(model.samples) /
                        (static_cast<double>(measured.batch.global) / measured.batch.microbatches);
   std::vector<UnitSeconds> units = source.measured->units;

@@ -111,7 +111,7 @@ std::string move_text(const Json& report) {
   text += fmt::format("busiest: rank {}, {:.2f} MiB out, {:.2f} MiB in\n", busiest["rank"],
                       mib(busiest["out_bytes"]), mib(busiest["in_bytes"]));
   if (!report.contains("seconds"))
-    return text + "links are unknown: give --links machine.toml to predict the time\n";
+    return text + "links are unknown: use --links machine.toml to predict the time\n";
   const auto ms = [&](const char* key) { return report["seconds"][key].get<double>() * 1e3; };
   return text + fmt::format(
                     "{:.1f} ms predicted: links {:.1f}, copies {:.1f}, new memory {:.1f}, "

@@ -58,8 +58,8 @@ std::vector<std::string> memory_advice(const RunConfig& config, int threads,
 /// Trainer::start(). Collective.
 void require_memory(Trainer& trainer, int threads, std::size_t shared = 0);
 
-/// Bytes that this rank could allocate in addition: its share of the free memory of its device.
-/// nullopt if unknown. Collective.
+/// Bytes that this rank could still allocate: its share of the free memory of its device. nullopt
+/// if unknown. Collective.
 std::optional<std::size_t> free_for_rank(Trainer& trainer);
 
 /// The same for a change to `next`, during and after the move of its state; `trainer` has started,

@@ -31,9 +31,9 @@ std::set<std::pair<int, int>> exchanges(const Layout& layout) {
 
 std::string links_text(const LinkSource& source, bool free, const Costs& costs) {
   if (free && source.name.empty())
-    return "none given: transfers are free; give --links machine.toml";
+    return "none given: transfers are free; use --links machine.toml";
   if (free && source.run)
-    return "not measured in this run: transfers are free; give --links machine.toml";
+    return "not measured in this run: transfers are free; use --links machine.toml";
   if (free)
     return fmt::format("{} has none for some of these ranks, whose transfers are free",
                        source.name);

@@ -61,7 +61,7 @@ bool is_stage_costs_file(const std::string& path) {
 std::vector<StageCosts> read_stage_costs(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error))
-    throw_input("no such file of costs", path, kStageCostsHint);
+    throw_input("no such cost file", path, kStageCostsHint);
   std::string text = read_input_file(path, kMostStageCostsBytes, kStageCostsHint);
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // written by spreadsheets
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());

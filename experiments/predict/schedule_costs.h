@@ -29,7 +29,7 @@ class ScheduleCosts {
   bool measured() const { return source_.has_value(); }
   /// Units of the run's model, an upper bound for stages; nullopt without a model.
   std::optional<int> units() const;
-  /// Rows of a file of costs, the number of stages per pipeline; nullopt without a file.
+  /// Rows of a cost file, the number of stages per pipeline; nullopt without a file.
   std::optional<int> rows() const;
   /// `share`: the fraction of the three numbers per stage. `leaves` of the gradient sum; 0: as many
   /// as the layout's pipelines need, or the default. Throws Error{bad_input} if a pipeline does not

@@ -36,7 +36,7 @@ inline constexpr double kTie = 0.05;
 
 /// `compared` is that of MachineModel; `layouts` fit, by step time, and `too_large` do not. Each
 /// has `layers` per stage, empty if stages begin or end within a layer; `keys` for `train`, null if
-/// it cannot run in Concertina; `plan_show_s`, the step time of `plan show`, null also if that is
+/// it cannot run in Concertina; `plan_show_s`, the step time of `plan show`, also null if that is
 /// slow to compute; TFLOP/s and HFU by hardware FLOPs, MFU and HFU null if the peak rate is
 /// unknown; in `memory`, `margin_bytes` are left free, and `exact` means accurate to the byte.
 /// Layouts that fit also have `parts`, which add up to the step, and `help_most`: the largest part

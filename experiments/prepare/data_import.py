@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Converts Hugging Face data sets and Parquet and Arrow files to files that data.format reads.
+"""Converts datasets of Hugging Face, and Parquet and Arrow files, to files that data.format reads.
 
-Inputs are files (.parquet, .arrow) or folders: a Dataset or DatasetDict written by save_to_disk() of the
-datasets package, or published Parquet files named after their split (data/train-00000-of-00002.parquet).
-Rows are streamed, so a table may be larger than memory. An output file appears under its name once it is
-complete; an existing file is replaced only with --force. Rows are counted from 0. Requires pyarrow and
-numpy (pip install pyarrow numpy).
+Inputs are files (.parquet, .arrow) or folders: a Dataset or DatasetDict that was saved with
+save_to_disk() of the package datasets, or Parquet files named after their split, as on the hub
+(data/train-00000-of-00002.parquet). Rows are streamed, so a table may be larger than memory. An output
+file gets its name once it is complete; an existing file is kept unless --force is given. Rows count
+from 0. Requires pyarrow and numpy (pip install pyarrow numpy).
 
-Exit codes: 0 done, 1 the machine failed (a full disk), 2 bad input, 130 interrupted.
+Exit codes: 0 success, 1 failure (such as a full disk), 2 bad input, 130 interrupted.
 """
 
 import argparse
@@ -35,10 +35,10 @@ EXAMPLES = """examples:
 
 
 def check_label(label, classes, place):
-    """Raises unless `label` is the number of one of `classes` (0: of any class)."""
+    """Raises InputError unless `label` is the number of one of `classes` classes (0: unlimited)."""
     if label < 0 or (classes and label >= classes):
         raise InputError(f"label {label} is out of range", place,
-                         f"labels 0 to {classes - 1}" if classes else "labels 0, 1, ...; a split whose labels are all -1 is unlabeled")
+                         f"labels 0 to {classes - 1}" if classes else "labels 0, 1, ...; a split whose labels are all -1 has no labels")
 
 
 def write_text(options, files, out):
@@ -51,14 +51,14 @@ def write_text(options, files, out):
 
 
 def write_tsv(options, files, out):
-    """Writes a file for data.format = "tsv" (io/labelled/tsv.cc): a header line, no quotes."""
+    """Writes a TSV file for data.format = "tsv" (io/labelled/tsv.cc): a line of names, no quotes."""
     texts = [options.sentence] + ([options.sentence2] if options.sentence2 else [])
     rows = Rows(files, texts + [options.label])
     for name in texts:
         rows.require_text(name)
     numbers = rows.is_integer(options.label)
     if not numbers:
-        rows.require_text(options.label, "whole numbers or strings")
+        rows.require_text(options.label, "integers or strings")
     classes = options.classes or rows.class_count(options.label)
     names = ["sentence1", "sentence2"] if options.sentence2 else ["sentence"]
     out[0].write(("\t".join(names + ["label"]) + "\n").encode())
@@ -72,8 +72,8 @@ def write_tsv(options, files, out):
         for name, cell in zip(rows.columns, cells):
             bad = next((what for mark, what in (("\t", "tab"), ("\n", "newline"), ("\r", "carriage return")) if mark in cell), None)
             if bad:
-                raise InputError(f"the cell has a {bad}, which a TSV file cannot hold", place(name),
-                                 "--spaces, which writes a space in its place")
+                raise InputError(f"the cell has a {bad}, which a TSV file cannot contain", place(name),
+                                 "--spaces, which replaces it with a space")
         if not cells[-1]:
             raise InputError("the label is empty", place(options.label), "a label in each row")
         out[0].write(("\t".join(cells) + "\n").encode())
@@ -81,7 +81,7 @@ def write_tsv(options, files, out):
 
 
 def answers_of(row, options, place):
-    """Returns the answers of a question in the form of SQuAD 1.1, each checked against its text."""
+    """The answers of a question in the form of SQuAD 1.1, each checked against its context."""
     context, answers, where = row[options.context], row[options.answers], place(options.answers)
     if isinstance(answers, dict) and isinstance(answers.get("text"), list) and \
             isinstance(answers.get("answer_start"), list) and \
@@ -90,21 +90,21 @@ def answers_of(row, options, place):
     elif isinstance(answers, list) and all(isinstance(one, dict) for one in answers):
         pairs = [(one.get("text"), one.get("answer_start")) for one in answers]
     else:
-        raise InputError("the answers are not those of SQuAD", where, "{text: [...], answer_start: [...]}, with one start per text")
+        raise InputError("the answers are not those of SQuAD", where, "{text: [...], answer_start: [...]} of equal length")
     if not pairs:
-        raise InputError("the question has no answer (SQuAD 2.0 has such questions, 1.1 does not)", where,
-                         "questions with answers: filter() the data set")
+        raise InputError("the question has no answer (allowed in SQuAD 2.0, but not in 1.1)", where,
+                         "questions with answers: filter() the dataset")
     for text, start in pairs:
         if not isinstance(text, str) or not isinstance(start, int):
-            raise InputError("an answer is null or of another type", where, "a string and a whole number")
+            raise InputError("an answer is null or has the wrong type", where, "a string and an integer")
         if start < 0 or not text.strip() or context[start:start + len(text)] != text:
-            raise InputError(f"the context does not contain the answer '{text[:60]}' at answer_start = {start} "
-                             "(counted in code points)", where, "answers as they are in the context")
+            raise InputError(f"the context does not have the answer '{text[:60]}' at answer_start = {start} "
+                             "(counted in code points)", where, "answers that occur in the context")
     return [{"answer_start": start, "text": text} for text, start in pairs]
 
 
 def write_squad(options, files, out):
-    """Writes the JSON of SQuAD 1.1: an article per title, a paragraph per context."""
+    """Writes JSON as in SQuAD 1.1: consecutive rows with the same title are an article, with the same context a paragraph."""
     rows = Rows(files, [options.context, options.question, options.answers], optional=["title", "id"])
     rows.require_text(options.context)
     rows.require_text(options.question)
@@ -127,8 +127,8 @@ def write_squad(options, files, out):
 
 
 def write_tokens(options, files, out):
-    """Writes one document per row: a token file of Concertina if the tokenizer is known, otherwise an
-    indexed dataset of Megatron-LM, with 2 bytes per token if that is enough.
+    """Writes a token file if the tokenizer is given, otherwise an indexed dataset of Megatron-LM with a
+    document per row and 2 bytes per token if they suffice.
 
     Source: megatron/core/datasets/indexed_dataset.py; io/datasets/tokens.cc reads it.
     """
@@ -146,7 +146,7 @@ def write_tokens(options, files, out):
         tokens.write(token_bytes(lists, kind))
     lengths = numpy.concatenate(lengths).astype("<i4")
     if not lengths.any():
-        raise InputError("there are no tokens", files[0], "rows with tokens in them")
+        raise InputError("there are no tokens", files[0], "rows with tokens")
     begins = numpy.append(0, numpy.cumsum(lengths[:-1], dtype="<i8") * width)
     index.write(b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, code, len(lengths), len(lengths) + 1))
     for numbers in (lengths, begins, numpy.arange(len(lengths) + 1, dtype="<i8")):
@@ -155,7 +155,7 @@ def write_tokens(options, files, out):
 
 
 def write_images(options, files, out):
-    """Writes a tar file of WebDataset: KEY.png or KEY.jpg, then KEY.cls with the class number."""
+    """Writes a tar for webdataset: KEY.png or KEY.jpg, then KEY.cls with the class number."""
     rows = Rows(files, [options.image, options.label])
     if not rows.is_integer(options.label):
         raise InputError(f"column '{options.label}' is {rows.type(options.label)}", files[0], "a column of integers")
@@ -170,7 +170,7 @@ def write_images(options, files, out):
             image = row[options.image]
             image = image.get("bytes") if isinstance(image, dict) else image
             if not isinstance(image, bytes):
-                raise InputError("the image's bytes are not in the table", place(options.image), "a column of {bytes, path} or of bytes")
+                raise InputError("the image's bytes are not in the table", place(options.image), "a column of bytes, or of {bytes, path}")
             end = "png" if image[:8] == b"\x89PNG\r\n\x1a\n" else "jpg" if image[:3] == b"\xff\xd8\xff" else None
             if end is None:
                 raise InputError("the image is neither PNG nor JPEG", place(options.image), "PNG or JPEG")
@@ -181,23 +181,23 @@ def write_images(options, files, out):
 
 
 def outputs(options, split):
-    """Returns the files of a split. The .bin comes last, since without its .idx it is read as another format."""
+    """The output files of a split. The .bin is last, since without its .idx it would be read as another format."""
     path = pathlib.Path(options.out.replace("{split}", split))
     if options.write is not write_tokens or (options.tokenizer and path.suffix not in (".bin", ".idx")):
         return [path]
     if options.tokenizer:
-        raise InputError("a token file with its tokenizer is another format than Megatron's", path, "--out NAME.tok, or no --tokenizer")
+        raise InputError("a token file with its tokenizer does not have Megatron's format", path, "--out NAME.tok, or no --tokenizer")
     if path.suffix != ".bin":
-        raise InputError("tokens are written as a .bin and an .idx file", path,
-                         "--out NAME.bin, or --tokenizer for one file that has documents and a hash")
+        raise InputError("tokens are written to a .bin file and an .idx file next to it", path,
+                         "--out NAME.bin, or --tokenizer for a single file with documents and a hash")
     return [path.with_suffix(".idx"), path]
 
 
 def unescaped(text):
-    """Returns the text with \\n, \\t, \\u2028 ... replaced by these characters."""
+    """Replaces \\n, \\t, \\u2028, ... with the characters that they represent."""
     try:
         plain = text.encode("latin-1", "backslashreplace").decode("unicode_escape")
-        plain.encode()  # half of a surrogate pair cannot be encoded
+        plain.encode()  # fails for half of a surrogate pair
         return plain
     except UnicodeError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
@@ -212,23 +212,25 @@ def positive(text):
 
 LABELS = {"--label": {"default": "label", "help": "column of classes (default: label)"},
           "--classes": {"type": positive, "default": 0, "help": "number of classes (default: that of the ClassLabel)"}}
-# Kind: the function that writes it, its help and its own options.
+# The function that writes each kind, its help, and its options.
 KINDS = {
     "text": (write_text, "a column of strings, for data.format=text", {
-        "--column": {"default": "text", "help": "column of text (default: text)"},
+        "--column": {"default": "text", "help": "column of texts (default: text)"},
         "--separator": {"type": unescaped, "default": "\n", "help": "text after each row (default: \\n)"}}),
     "tsv": (write_tsv, "sentences and labels, for data.format=tsv", {
-        "--sentence": {"default": "sentence", "help": "column of sentences (default: sentence)"}, "--sentence2": {"help": "column of second sentences, for pairs (default: none)"}, **LABELS,
-        "--spaces": {"action": "store_true", "help": "write tabs and line breaks in cells as spaces"}}),
+        "--sentence": {"default": "sentence", "help": "column of sentences (default: sentence)"},
+        "--sentence2": {"help": "column of the second sentences of pairs"}, **LABELS,
+        "--spaces": {"action": "store_true", "help": "replace tabs and line ends in cells with spaces"}}),
     "squad": (write_squad, "questions with answers, for data.format=squad", {
-        "--context": {"default": "context", "help": "column of contexts (default: context)"}, "--question": {"default": "question", "help": "column of questions (default: question)"},
+        "--context": {"default": "context", "help": "column of contexts (default: context)"},
+        "--question": {"default": "question", "help": "column of questions (default: question)"},
         "--answers": {"default": "answers", "help": "column of answers (default: answers)"}}),
     "tokens": (write_tokens, "lists of integers, for data.format=tokens: .bin and .idx of Megatron, or a token file", {
-        "--column": {"default": "input_ids", "help": "column of tokens (default: input_ids)"},
-        "--vocabulary": {"type": positive, "default": 0, "help": "vocabulary size (default: that of the tokenizer)"},
+        "--column": {"default": "input_ids", "help": "column of token lists (default: input_ids)"},
+        "--vocabulary": {"type": positive, "default": 0, "help": "number of tokens in the vocabulary (default: that of the tokenizer)"},
         "--tokenizer": {"default": "", "metavar": "PATH|bytes|FINGERPRINT",
-                        "help": "tokenizer of the tokens: a tokenizer.json, the word bytes, or a fingerprint from "
-                                "data inspect; writes a token file like data prepare (default: none)"}}),
+                        "help": "tokenizer of the tokens: a tokenizer.json, bytes, or a fingerprint that data inspect "
+                                "shows; writes a file like that of data prepare"}}),
     "images": (write_images, "PNG or JPEG images and labels, as a tar for webdataset",
                {"--image": {"default": "image", "help": "column of images (default: image)"}, **LABELS})}
 
@@ -239,9 +241,9 @@ def parse():
     kinds = parser.add_subparsers(metavar="KIND", required=True)
     for name, (write, what, options) in KINDS.items():
         kind = kinds.add_parser(name, help=what, description=what, allow_abbrev=False)
-        kind.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder; several are read as one table")
-        kind.add_argument("--split", action="append", default=[], help="split to convert; may be repeated (default: all)")
-        kind.add_argument("--out", required=True, help="file to write; {split} is replaced by the split's name")
+        kind.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder; several form one table")
+        kind.add_argument("--split", action="append", default=[], help="split to write; may be repeated")
+        kind.add_argument("--out", required=True, help="file to write; {split} stands for the name of the split")
         kind.add_argument("--force", action="store_true", help="replace existing files")
         for option, settings in options.items():
             kind.add_argument(option, **settings)
@@ -270,9 +272,9 @@ def main():
     options = parse()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return exit_code("data_import", lambda: run(options), options.out, "; nothing was left")
+        return exit_code("data_import", lambda: run(options), options.out, "; no incomplete file is left")
     except KeyboardInterrupt:
-        print("data_import: interrupted; what was not whole is removed", file=sys.stderr)
+        print("data_import: interrupted; incomplete files were removed", file=sys.stderr)
         return 130
 
 

@@ -1,4 +1,4 @@
-"""Reads the rows of Hugging Face data sets and of Parquet and Arrow files for data_import.py."""
+"""Reads the rows of Hugging Face datasets and of Parquet and Arrow files, for data_import.py."""
 
 import contextlib
 import importlib
@@ -14,7 +14,7 @@ from concertina import InputError  # noqa: E402
 
 
 def exit_code(tool, work, where, left=""):
-    """Does the work and reports a failure. Returns 0, 1 if the machine failed, or 2 for bad input."""
+    """Does the work and prints errors. Returns 0 for success, 1 for a failure, or 2 for bad input."""
     try:
         work()
         return 0
@@ -23,16 +23,16 @@ def exit_code(tool, work, where, left=""):
         return 2
     except OSError as error:
         print(f"{tool}: error: {error.strerror or error}\n  at: {error.filename or where}\n"
-              f"  try: again once this is fixed{left}", file=sys.stderr)
+              f"  try: again after fixing the cause{left}", file=sys.stderr)
         return 1
 
 
 @contextlib.contextmanager
 def whole_files(paths, force):
-    """Opens files for writing. They get their names, in this order, once all data is on disk, or never."""
+    """Files open for writing; they get their names, in this order, once all are on disk, or never."""
     for path in paths:
         if path.exists() and not force:
-            raise InputError("the file exists", path, "another --out, or --force to replace it")
+            raise InputError("the file already exists", path, "another --out, or --force to replace it")
     paths[0].parent.mkdir(parents=True, exist_ok=True)
     parts = [path.with_name(f".{path.name}.{os.getpid()}.part") for path in paths]
     try:
@@ -42,7 +42,7 @@ def whole_files(paths, force):
             for file in files:
                 file.flush()
                 os.fsync(file.fileno())
-        for path in paths:  # never leave an old file next to a new one
+        for path in paths:  # never an old file next to a new one
             path.unlink(missing_ok=True)
         for part, path in zip(parts, paths):
             os.replace(part, path)
@@ -52,26 +52,26 @@ def whole_files(paths, force):
 
 
 def load_pyarrow():
-    """Imports pyarrow, which Debian does not package, for this module."""
+    """Imports pyarrow, which Debian does not package, for this whole file."""
     global pa, pc, pq
     try:
         pa, pc, pq, _ = map(importlib.import_module, ("pyarrow", "pyarrow.compute", "pyarrow.parquet", "numpy"))
     except ImportError as error:
         raise InputError(f"pyarrow cannot be imported with numpy ({error})", sys.executable,
-                         "pip install pyarrow numpy, in a virtual environment if Debian asks for one") from None
+                         "pip install pyarrow numpy, in a virtual environment if pip requires one") from None
 
 
 def splits_of(path):
-    """Returns the files of each split in `path` as {name: [files]}; a split without a name is ""."""
+    """The files of each split in `path`, {name: [files]}; a split without a name is ""."""
     if not path.exists():
-        raise InputError("there is no such file or folder", path, "a folder of a data set, or its files")
+        raise InputError("no such file or folder", path, "the folder or the files of a dataset")
     if not path.is_dir():
         return {"": [path]}
     if (path / "dataset_dict.json").exists():
         names = read_json(path / "dataset_dict.json").get("splits")
         if not isinstance(names, list) or not names or not all(
                 isinstance(name, str) and name and pathlib.Path(name).name == name for name in names):
-            raise InputError("it names no splits", path / "dataset_dict.json", '{"splits": ["train", ...]}')
+            raise InputError("it does not name any splits", path / "dataset_dict.json", '{"splits": ["train", ...]}')
         return {name: saved_files(path / name) for name in names}
     if (path / "state.json").exists():
         return {"": saved_files(path)}
@@ -83,12 +83,12 @@ def splits_of(path):
             name = file.parent.name
         splits.setdefault(name, []).append(file)
     if not splits:
-        raise InputError("the folder has no data set", path, "a folder of save_to_disk(), or one with .parquet files")
+        raise InputError("the folder does not contain a dataset", path, "a folder written by save_to_disk(), or one with .parquet files")
     return splits
 
 
 def saved_files(folder):
-    """Returns the Arrow files of a Dataset written by save_to_disk()."""
+    """The Arrow files of a Dataset written by save_to_disk()."""
     state = read_json(folder / "state.json")
     if state.get("_indices_files") or state.get("_indices_data_files"):
         raise InputError("the rows are selected by a list of indices", folder / "state.json", "flatten_indices() before save_to_disk()")
@@ -97,9 +97,9 @@ def saved_files(folder):
     except (KeyError, TypeError):
         files = []
     if not files:
-        raise InputError("it names no files", folder / "state.json", "a folder as save_to_disk() wrote it")
+        raise InputError("it does not name any files", folder / "state.json", "a folder written by save_to_disk()")
     if missing := [file for file in files if not file.exists()]:
-        raise InputError("a file named in state.json is missing", missing[0], "the complete folder")
+        raise InputError("a file that state.json names is missing", missing[0], "the whole folder")
     return files
 
 
@@ -107,14 +107,14 @@ def read_json(path):
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError) as error:
-        raise InputError(f"this is not JSON: {error}" if path.exists() else "the file is missing", path, "a folder as save_to_disk() wrote it") from None
+        raise InputError(f"this is not JSON: {error}" if path.exists() else "the file is missing", path, "a folder of save_to_disk()") from None
     if not isinstance(value, dict):
-        raise InputError("this is not a JSON object", path, "a folder as save_to_disk() wrote it")
+        raise InputError("this is not a JSON object", path, "a folder written by save_to_disk()")
     return value
 
 
 def choose_splits(inputs, wanted):
-    """Returns {split: [files]} of all inputs, in the order of `wanted`, or all splits if it is empty."""
+    """{split: [files]} of all inputs together, in the order of `wanted`, or all splits."""
     found = {}
     for path in inputs:
         for name, files in splits_of(pathlib.Path(path)).items():
@@ -129,7 +129,7 @@ def choose_splits(inputs, wanted):
 
 @contextlib.contextmanager
 def reading(file):
-    """Reports errors of pyarrow within as those of a damaged `file`."""
+    """Reports errors of pyarrow as damage of `file`."""
     try:
         yield
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
@@ -137,21 +137,21 @@ def reading(file):
             raise
         what = (str(error) or type(error).__name__).splitlines()[0]
         raise InputError(f"the file cannot be read: {what[:200]}", file,
-                         "a Parquet file, or one of Arrow's streams or files, as it was published") from None
+                         "an undamaged Parquet file, or a stream or file of Arrow") from None
 
 
 def open_table(file):
-    """Returns the schema of a file and a function that yields (batch of `columns`, share read so far)."""
+    """The schema of a file, and a function that yields (batch of `columns`, share of the file read so far)."""
     with open(file, "rb") as one:
         magic = one.read(6)
     if not magic:
-        raise InputError("the file is empty", file, "the file as it was published")
+        raise InputError("the file is empty", file, "the original file")
     if magic[:4] == b"PAR1":
-        parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)  # does not load complete row groups
+        parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)  # reads less than a row group at a time
         rows = parquet.metadata.num_rows
         return parquet.schema_arrow, lambda columns, size: (
             (batch.select(columns), min(1, (at + 1) * size / rows)) for at, batch in enumerate(parquet.iter_batches(size, columns=columns)))
-    source = pa.OSFile(str(file))  # not mapped: truncating a mapped file would crash the program
+    source = pa.OSFile(str(file))  # if mapped, a file that is truncated meanwhile would crash the program
     if magic == b"ARROW1":
         arrow = pa.ipc.open_file(source)
         every = (arrow.get_batch(i) for i in range(arrow.num_record_batches))
@@ -162,7 +162,7 @@ def open_table(file):
 
 
 class Progress:
-    """Prints the progress of reading to stderr: every second on a terminal, otherwise every 10 s."""
+    """Prints the progress on stderr: every second on a terminal, otherwise every 10 s."""
 
     def __init__(self, total):
         self.total, self.start = total, time.monotonic()
@@ -180,10 +180,9 @@ class Progress:
 
 
 class Rows:
-    """Iterates over some columns of the rows of files, with at most one batch in memory.
+    """Some columns of the rows of several files, in sequence, with at most one batch in memory.
 
-    `read` is the number of rows yielded so far. Raises for a column that is missing or differs between
-    files, and for a damaged file.
+    `read` is the number of rows yielded so far. Raises InputError for missing or differing columns and damaged files.
     """
 
     def __init__(self, files, columns, optional=()):
@@ -202,7 +201,7 @@ class Rows:
                 here = schema.field(name).type if name in there else "missing"
                 if here != self.schema.field(name).type:
                     raise InputError(f"column '{name}' is {here}; in {files[0]} it is "
-                                     f"{self.schema.field(name).type}", file, "files of one kind")
+                                     f"{self.schema.field(name).type}", file, "files with the same columns")
 
     def batches(self, size):
         """Yields (file, number of its first row, record batch)."""
@@ -217,7 +216,7 @@ class Rows:
                 progress.show(sum(sizes[:i]) + share * sizes[i], self.read)
 
     def batches_of(self, file, size):
-        """Yields batches. Catches only errors of pyarrow, not those of the consumer."""
+        """Catches only errors of pyarrow, not those of the caller."""
         with reading(file):
             batches = open_table(file)[1](self.columns, size)
         while True:
@@ -225,7 +224,7 @@ class Rows:
                 one = next(batches, None)
                 if one is None:
                     return
-                one[0].validate(full=True)  # invalid offsets would cause reads outside memory
+                one[0].validate(full=True)  # wrong offsets would cause invalid memory accesses
             yield one
 
     def rows(self, size=1024):
@@ -237,11 +236,11 @@ class Rows:
                 place = f"{file}: row {i}, column '{{}}'".format
                 for name, value in row.items():
                     if value is None:
-                        raise InputError("the value is null", place(name), "rows without nulls: filter() the data set")
+                        raise InputError("the value is null", place(name), "rows without nulls: filter() the dataset")
                 yield place, row
 
     def integer_lists(self, column, limit):
-        """Yields (array of lists, largest number in it or 0); numbers are in [0, limit), at most 2^31."""
+        """Yields (array of lists, largest number in it or 0); numbers are in [0, min(limit, 2^31))."""
         kind = self.type(column)
         nested = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
         if not nested or not pa.types.is_integer(kind.value_type):
@@ -255,12 +254,12 @@ class Rows:
             if lists.null_count or values.null_count or low < 0 or high >= limit:
                 row, why = next((row, why) for row, tokens in enumerate(lists.to_pylist(), first) if (why := self.wrong_tokens(tokens, limit)))
                 raise InputError(why, f"{file}: row {row}, column '{column}'",
-                                 "rows without nulls: filter() the data set" if "null" in why else f"tokens 0 to {limit - 1}")
+                                 "rows without nulls: filter() the dataset" if "null" in why else f"tokens 0 to {limit - 1}")
             yield lists, high
 
     @staticmethod
     def wrong_tokens(tokens, limit):
-        """Returns what is wrong with the tokens of a row, or "" if nothing is."""
+        """The error in the tokens of a row; empty if they are valid."""
         if tokens is None or None in tokens:
             return "a token is null"
         return next((f"token {token} is out of range" for token in tokens if not 0 <= token < limit), "")
@@ -273,13 +272,13 @@ class Rows:
         return pa.types.is_integer(self.type(column))
 
     def require_text(self, column, what="strings"):
-        """Raises unless the column has strings."""
+        """Raises InputError unless the column has strings."""
         kind = self.type(column)
         if str(kind) not in ("string", "large_string", "string_view"):
             raise InputError(f"column '{column}' is {kind}", self.files[0], f"a column of {what}")
 
     def class_count(self, column):
-        """Returns the number of classes of a ClassLabel, 0 if unknown (datasets stores features in the schema)."""
+        """The number of classes of a ClassLabel; 0: unknown (datasets writes features into the schema)."""
         try:
             return len(json.loads((self.schema.metadata or {}).get(b"huggingface", b"{}"))["info"]["features"][column]["names"])
         except (ValueError, KeyError, TypeError):

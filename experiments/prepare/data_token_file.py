@@ -1,4 +1,4 @@
-"""Writes token files like `data prepare`; io/README.md specifies the format."""
+"""Writes token files like those of `data prepare`; io/README.md specifies the format."""
 
 import hashlib
 import json
@@ -12,19 +12,19 @@ MAGIC, TOKENS_AT, HASH_BLOCK = b"concertina token file 1\n", 128, 16 << 20
 
 
 def tokenizer_of(choice, vocabulary):
-    """Returns (fingerprint, vocabulary size) of a tokenizer: "bytes", a tokenizer.json or its folder, or a
-    fingerprint from `data inspect`, which requires `vocabulary` (0: not given)."""
+    """(fingerprint, vocabulary) of a tokenizer: "bytes", a tokenizer.json or its folder, or a fingerprint that
+    `data inspect` shows, which requires the size `vocabulary` (0: not given)."""
     if choice == "bytes":
         return agreed(b"bytes", 256, vocabulary, choice)
     if re.fullmatch("[0-9a-f]{64}", choice):
         if not vocabulary:
-            raise InputError("a fingerprint does not contain the vocabulary size", "--vocabulary",
-                             "--vocabulary, as `concertina data inspect` shows it")
+            raise InputError("a fingerprint does not determine the number of tokens", "--vocabulary",
+                             "--vocabulary N, as shown by `concertina data inspect`")
         return choice, vocabulary
     path = pathlib.Path(choice)
     path = path / "tokenizer.json" if path.is_dir() else path
     if not path.exists():
-        raise InputError(f"there is no tokenizer '{choice}'", "--tokenizer", "bytes, a tokenizer.json, or a fingerprint")
+        raise InputError(f"no tokenizer '{choice}'", "--tokenizer", "bytes, a tokenizer.json, or a fingerprint")
     text = path.read_bytes()
     try:
         description = json.loads(text)
@@ -32,13 +32,13 @@ def tokenizer_of(choice, vocabulary):
         ids += [token["id"] for token in description.get("added_tokens", [])]
         return agreed(text, max(ids) + 1, vocabulary, path)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError("this is not the tokenizer.json of a BPE or WordPiece model", path,
+        raise InputError("not the tokenizer.json of a BPE or WordPiece tokenizer", path,
                          "such a file, or the tokenizer's fingerprint and --vocabulary") from None
 
 
 def agreed(text, has, asked, tokenizer):
     if asked not in (0, has):
-        raise InputError(f"the tokenizer {tokenizer} has {has} tokens, not {asked}", "--vocabulary", "omit --vocabulary, since the tokenizer defines it")
+        raise InputError(f"the tokenizer {tokenizer} has {has} tokens, not {asked}", "--vocabulary", "no --vocabulary: the tokenizer determines it")
     return hashlib.sha256(text).hexdigest(), has
 
 
@@ -48,7 +48,7 @@ def token_bytes(lists, type_):
 
 
 def write_token_file(options, files, out):
-    """Writes a document per row. Like `data prepare`, it skips rows without tokens."""
+    """Writes a document per row. Like empty lines in `data prepare`, rows without tokens are skipped."""
     import numpy
     file, = out
     fingerprint, vocabulary = tokenizer_of(options.tokenizer, options.vocabulary)
@@ -61,7 +61,7 @@ def write_token_file(options, files, out):
     sizes = numpy.concatenate(sizes, dtype="u8", casting="unsafe") if sizes else numpy.zeros(0, "u8")
     ends = numpy.cumsum(sizes[sizes > 0])
     if not len(ends):
-        raise InputError("there are no tokens", files[0], "rows with tokens in them")
+        raise InputError("there are no tokens", files[0], "rows with tokens")
     file.write(bytes((TOKENS_AT - file.tell()) % 8) + numpy.append(0, ends).astype("<u8").tobytes())
     file.seek(TOKENS_AT)
     hashes = b"".join(hashlib.sha256(block).hexdigest().encode() for block in iter(lambda: file.read(HASH_BLOCK), b""))

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Converts pytorch_model.bin, the format of older Hugging Face models, to safetensors.
+"""Converts the pytorch_model.bin of an older Hugging Face model to safetensors.
 
-FOLDER contains pytorch_model.bin, or several files and pytorch_model.bin.index.json. model.safetensors,
-or the same number of files and their index, are written to the same folder. A file written by torch.save()
-is a pickle, which can make its reader call any Python function. This reader only accepts the names of
-tensors and storages: it imports nothing, calls nothing that the file names, and refuses a file that
-names anything else. PyTorch is not needed.
+FOLDER contains pytorch_model.bin, or several files and pytorch_model.bin.index.json; model.safetensors,
+or as many files and an index, are written next to them. Such files are pickles, which can name any Python
+function to call when they are read. This program imports and calls nothing: it accepts only the names of
+tensors and storages, as values, and refuses files that name anything else. It does not require PyTorch.
 
-Exit codes: 0 done, 1 the machine failed (a full disk), 2 bad input.
+Exit codes: 0 success, 1 failure (such as a full disk), 2 bad input.
 """
 
 import argparse
@@ -26,15 +25,15 @@ from data_tables import InputError, exit_code, whole_files
 
 from concertina.files import replace_file
 
-# Types of storages by their name in torch: name in safetensors, bytes of an element.
+# Storages by torch's name: name in safetensors, bytes per element.
 STORAGES = {"DoubleStorage": ("F64", 8), "FloatStorage": ("F32", 4), "HalfStorage": ("F16", 2),
             "BFloat16Storage": ("BF16", 2), "LongStorage": ("I64", 8), "IntStorage": ("I32", 4),
             "ShortStorage": ("I16", 2), "CharStorage": ("I8", 1), "ByteStorage": ("U8", 1),
             "BoolStorage": ("BOOL", 1)}
-# Bytes of a pickle. A tensor takes about 150, so this allows 100,000. Each byte can become an object of 64.
+# Maximum bytes of a pickle: 100,000 tensors of about 150 bytes. Each byte may become an object of 64 bytes.
 MOST_PICKLE = 16 << 20
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C  # of torch.save() before 1.6
-AGAIN = "the file as it was published, or a model with model.safetensors"
+AGAIN = "the original file, or a model with model.safetensors"
 DAMAGED = (pickle.UnpicklingError, ValueError, TypeError, KeyError, AttributeError, IndexError, EOFError,
            OverflowError, MemoryError, RuntimeError, ImportError, struct.error, zipfile.BadZipFile)
 
@@ -43,7 +42,7 @@ Tensor = collections.namedtuple("Tensor", "storage offset shape strides")
 
 
 class MakeTensor:
-    """A name that a file may use. It makes a tensor from a storage, or a parameter from a tensor; a pickle cannot set its attributes."""
+    """The only callable that a file may name: makes a tensor of a storage, or a parameter of a tensor. A pickle cannot set its attributes."""
     __slots__ = ()
 
     def __call__(self, of, offset=0, shape=(), strides=(), *_):
@@ -79,7 +78,7 @@ class TensorUnpickler(pickle.Unpickler):
 
 
 def check_tensor(name, tensor, path):
-    """Raises unless the elements are within the storage."""
+    """Checks that the elements are within the storage."""
     whole = isinstance(tensor, Tensor) and isinstance(tensor.storage, Storage)
     numbers = whole and (tensor.offset, *tensor.shape, *tensor.strides)
     if not isinstance(name, str) or not whole or any(type(n) is not int or n < 0 for n in numbers) or \
@@ -91,7 +90,7 @@ def check_tensor(name, tensor, path):
 
 
 def elements_in_order(tensor, data):
-    """Returns the bytes of a tensor's elements; `data` has the bytes of its storage."""
+    """The bytes of a tensor's elements; `data`: those of its storage."""
     size = tensor.storage.size
     strides, expected = [math.prod(tensor.shape[at + 1:]) for at in range(len(tensor.shape))], math.prod(tensor.shape)
     if expected == 0:
@@ -105,7 +104,7 @@ def elements_in_order(tensor, data):
 
 
 class ZippedFile:
-    """The format of torch.save() since PyTorch 1.6: a zip with uncompressed entries."""
+    """A file of torch.save() since 1.6: a zip with uncompressed entries."""
 
     def __init__(self, path):
         self.path, self.zip = path, zipfile.ZipFile(path)
@@ -114,13 +113,13 @@ class ZippedFile:
             raise InputError("there is no data.pkl in this zip", path, AGAIN)
         self.root = pickles[0].removesuffix("data.pkl")
         if self.root + "byteorder" in self.zip.namelist() and self.entry("byteorder", 16) != b"little":
-            raise InputError("its numbers are big-endian", path, "the file of a little-endian machine")
+            raise InputError("its numbers are big-endian", path, "a file from a little-endian machine")
         self.tensors = TensorUnpickler(io.BytesIO(self.entry("data.pkl", MOST_PICKLE)), path).load()
 
     def entry(self, name, most):
         info = self.zip.getinfo(self.root + name)
         if info.compress_type != zipfile.ZIP_STORED or info.file_size > most:
-            raise InputError(f"the entry {name} is compressed or has more than {most:,} bytes", self.path, AGAIN)
+            raise InputError(f"the entry {name} is compressed, or has more than {most:,} bytes", self.path, AGAIN)
         return self.zip.read(info)
 
     def data(self, storage):
@@ -132,16 +131,16 @@ class ZippedFile:
 
 
 class LegacyFile:
-    """The format of torch.save() before PyTorch 1.6: several pickles, then the storages."""
+    """A file of torch.save() before 1.6: a sequence of pickles, then the storages."""
 
     def __init__(self, path):
         self.path, self.file = path, open(path, "rb")
         head = io.BytesIO(self.file.read(MOST_PICKLE))
         if TensorUnpickler(head, path).load() != LEGACY_MAGIC:
-            raise InputError("this is not a file of torch.save()", path, AGAIN)
+            raise InputError("this file was not written by torch.save()", path, AGAIN)
         _, system, self.tensors, keys = [TensorUnpickler(head, path).load() for _ in range(4)]
         if not system["little_endian"]:
-            raise InputError("its numbers are big-endian", path, "the file of a little-endian machine")
+            raise InputError("its numbers are big-endian", path, "a file from a little-endian machine")
         self.sizes = {tensor.storage.key: tensor.storage.size for tensor in tensors_of(self.tensors, path).values()}
         self.places, at = {}, head.tell()
         for key in keys:
@@ -149,7 +148,7 @@ class LegacyFile:
             elements, = struct.unpack("<q", self.file.read(8))
             self.places[key] = (at + 8, elements)
             if elements < 0 or key not in self.sizes:
-                raise InputError(f"the storage {str(key)[:100]} belongs to no tensor", path, AGAIN)
+                raise InputError(f"the storage {str(key)[:100]} does not belong to a tensor", path, AGAIN)
             at += 8 + elements * self.sizes[key]
 
     def data(self, storage):
@@ -171,7 +170,7 @@ def tensors_of(value, path):
 
 
 def write_safetensors(source, out):
-    """Writes all tensors of an opened file by name, with one storage in memory at a time."""
+    """Writes all tensors of an opened file, sorted by name, with one storage in memory at a time."""
     tensors = tensors_of(source.tensors, source.path)
     header, at = {"__metadata__": {"format": "pt"}}, 0
     for name in sorted(tensors):
@@ -189,12 +188,12 @@ def write_safetensors(source, out):
 
 
 def files_of(folder):
-    """Returns the pickles by the name of their output file, and the index if there are several."""
+    """The pickles, by the name of the file to write for each; and the index if there are several."""
     single, index = folder / "pytorch_model.bin", folder / "pytorch_model.bin.index.json"
     if single.exists():
         return {"model.safetensors": single}, None
     if not index.exists():
-        raise InputError("there is no pytorch_model.bin and no pytorch_model.bin.index.json here", folder, "a folder of a Hugging Face model")
+        raise InputError("there is no pytorch_model.bin and no index of several files", folder, "the folder of a Hugging Face model")
     try:
         said = json.loads(index.read_text())
         names = sorted(set(said["weight_map"].values()))
@@ -217,13 +216,13 @@ def convert(folder, force):
         except InputError:
             raise
         except (*DAMAGED, OSError) as error:
-            # Errors of the system pass, except invalid seeks; those of a decompressor have no number.
+            # Errors of the system, except for an invalid position; those of a decompressor have no number.
             if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
                 raise
             raise InputError(f"this is not a complete file of torch.save() ({type(error).__name__})", path, AGAIN) from None
     if index:
         if missing := set(index["weight_map"]) - set(places):
-            raise InputError(f"none of the files contains the tensor {min(missing)!r}", folder, AGAIN)
+            raise InputError(f"none of the files has the tensor {min(missing)!r}", folder, AGAIN)
         text = json.dumps({"metadata": index.get("metadata", {}), "weight_map": places}, indent=2)
         replace_file(last, text + "\n")
     print(f"{last}: {len(places)} tensors of {len(files)} file{'s' if len(files) > 1 else ''}")
@@ -231,7 +230,7 @@ def convert(folder, force):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path, help="folder that contains pytorch_model.bin")
+    parser.add_argument("folder", type=pathlib.Path, help="folder with pytorch_model.bin")
     parser.add_argument("--force", action="store_true", help="replace existing files")
     options = parser.parse_args()
     return exit_code("weights_import", lambda: convert(options.folder, options.force), options.folder)

@@ -9,10 +9,10 @@
 namespace concertina {
 
 /// The rows of data.files, data.validation_files and data.test_files. `counts_tokens`: count the
-/// tokens of each row by data.tokenizer, for comparison with model.context. Texts map each byte to
-/// the character of that number (Latin-1), except `folded` (lower-case text with single spaces, for
-/// finding overlap), which is UTF-8. Input errors: data.format is not a table format; a file cannot
-/// be opened or has no text column.
+/// tokens of each row with data.tokenizer, for comparison with model.context. Texts map each byte
+/// to the character of that number (Latin-1), except `folded` (lower-case text with single spaces,
+/// for finding overlap), which is UTF-8. Input errors: data.format is not a table format; a file
+/// cannot be opened or has no text column.
 nlohmann::ordered_json table_rows(const RunConfig& config, bool counts_tokens);
 
 }  // namespace concertina

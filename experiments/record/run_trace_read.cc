@@ -67,7 +67,7 @@ class Reader {
   }
 
   [[noreturn]] void fail() const {
-    throw_input("the trace is incomplete", path_, "train some more steps to record a new one");
+    throw_input("the trace is incomplete", path_, "train a few more steps to record a new one");
   }
 
  private:

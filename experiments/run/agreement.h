@@ -1,5 +1,5 @@
-// Compares the settings that must be the same on all ranks of a job before anything that may hang
-// on a difference or train to wrong numbers. Layouts and plans are pure functions of these
+// Compares the settings that must be the same on all ranks of a job before anything that could hang
+// or give wrong results because of a difference. Layouts and plans are pure functions of these
 // settings. Invariant: every rank leaves agree() with the same result, or all with the same error.
 #pragma once
 
@@ -26,7 +26,7 @@ std::vector<RankClaim> claims_of(const RunConfig& config, const std::string& com
 /// Collective. Throws bad input that names the first claim that differs, with its values and their
 /// ranks. Returns the instruction set for all ranks: `numerics.isa`, which is refused if a rank
 /// lacks it, or the best that every rank has; empty with a GPU. If all agree, each rank only sends
-/// a digest; otherwise each also sends its claims, some KB, to rank 0.
+/// a digest; otherwise each also sends its claims, a few KB, to rank 0.
 std::string agree(Communicator& world, const RunConfig& config, const std::vector<RankClaim>& mine);
 
 }  // namespace concertina

@@ -23,9 +23,9 @@ class BackgroundTask {
   BackgroundTask(const BackgroundTask&) = delete;
   BackgroundTask& operator=(const BackgroundTask&) = delete;
 
-  /// Runs `task`, on a thread if `concurrent` unless this user cannot have another thread. `where`: the
-  /// place for a failure that is not an Error. `beat`: called on the waiting thread whenever the
-  /// task has made progress.
+  /// Runs `task`; `concurrent`: on a thread, unless the limit of threads is reached. `where`: the place
+  /// for a failure that is not an Error. `beat`: called on the waiting thread whenever the task has
+  /// made progress.
   void start(const std::function<void()>& task, bool beside, const std::string& where,
              std::function<void()> beat = {});
   /// Whether the last task has finished; true if there was none.

@@ -37,7 +37,7 @@ class CheckpointWriter {
   CheckpointWriter(Trainer& trainer, std::string directory)
       : trainer_(trainer), directory_(std::move(directory)) {}
 
-  /// The next action of the rank that commits. `led_on`: a step followed that of the state.
+  /// The next action of the rank that commits. `led_on`: whether a step followed the saved one.
   using After = std::function<void(bool led_on)>;
 
   /// Starts to write the state after step `step`. `concurrent`: return once there is a copy of
@@ -52,7 +52,7 @@ class CheckpointWriter {
   /// The value that the other ranks pass to hear(); 0 while this rank writes.
   double news() const;
   /// `news`: news() of all working ranks, in their order; `led_on`: see After. Returns the commit
-  /// once it exists. Throws like start() the error of any rank. Called by all ranks together; the
+  /// once it exists. Like start(), throws the error of any rank. Called by all ranks together; the
   /// working ranks must not change while busy().
   std::optional<SavedCheckpoint> hear(std::span<const double> news, bool led_on);
   /// Waits for the save in progress, and returns the same as hear(). Collective.

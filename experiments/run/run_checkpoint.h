@@ -14,7 +14,7 @@
 namespace concertina {
 
 /// Loads the newest snapshot of `run` like load_checkpoint() if its step is later than `newer_than`
-/// and at most `most`, and the hosts of the ranks have all of it together; returns its step. Logs a
+/// and at most `most`, and the hosts of the ranks together have all of it; returns its step. Logs a
 /// warning if it cannot be used: the state must then be loaded from elsewhere. Collective.
 std::optional<std::int64_t> load_snapshot(Trainer& trainer, const SnapshotRun& run,
                                           std::int64_t newer_than, std::int64_t most,

@@ -70,7 +70,7 @@ void check_identity(const nlohmann::json& stored, const nlohmann::json& now,
     if (key == "data.text" && text(then).empty())
       throw_input("the checkpoint is an imported model, not that of a run with data", path,
                   "a run with another run.name that starts from it with model.from");
-    throw_input(fmt::format("the checkpoint is of another run: {} was {}, now it is {}", key,
+    throw_input(fmt::format("the checkpoint is from another run: {} was {}, now it is {}", key,
                             text(then), text(value)),
                 path, fmt::format("the same {} as before, or another run.name for a new run", key));
   };

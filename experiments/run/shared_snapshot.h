@@ -18,7 +18,7 @@ struct SharedSnapshot {
 
 /// The newest snapshot up to step `most` of which the hosts of the world together have all parts;
 /// nullopt if there is none. `hosts`: by rank. The list of parts of every host is sent to every
-/// rank, some kilobytes per rank of the snapshot.
+/// rank, a few kilobytes per rank of the snapshot.
 std::optional<SharedSnapshot> find_snapshot(Communicator& world, const std::vector<int>& hosts,
                                             const SnapshotRun& run, std::int64_t most);
 

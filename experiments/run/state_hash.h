@@ -1,4 +1,4 @@
-// A SHA-256 over everything that was trained, to compare two runs bit for bit.
+// A SHA-256 of everything that was trained, to compare two runs bit for bit.
 #pragma once
 
 #include <string>

@@ -39,7 +39,7 @@ void require_same_bytes(const std::vector<nlohmann::json>& ranks,
   for (std::size_t r = 1; r < ranks.size(); ++r)
     if (ranks[r]["bytes"] != ranks[0]["bytes"] ||
         (digests[r].is_object() && digests[r]["whole"] != digests[0]["whole"]))
-      throw_input(fmt::format("rank {} on {} reads another {} than rank 0 on {}", r,
+      throw_input(fmt::format("rank {} on {} reads a different {} than rank 0 on {}", r,
                               ranks[r]["host"].get<std::string>(), what,
                               ranks[0]["host"].get<std::string>()),
                   where, "the same files on every host");

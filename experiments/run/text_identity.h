@@ -19,7 +19,7 @@ struct TextIdentity {
 };
 
 /// The identity of the files of rank 0's `dataset`, which are hashed unless their digest is known.
-/// Throws bad input that names a rank if it reads another text. The digest is cached in
+/// Throws bad input that names a rank if it reads a different text. The digest is cached in
 /// `directory`/text.json, which need not exist and is only read unless `remember`. `progress`: see
 /// whole_sha256(). Collective.
 TextIdentity text_identity(Communicator& world, const Dataset& dataset,

@@ -51,7 +51,7 @@ class Trainer {
   void start();
   /// Initializes the weights by model_seed() and sets the optimizer states to zero.
   void initialize();
-  /// Must be called after the state was written from outside.
+  /// Must be called after other code has written the state.
   void refresh();
   /// Sets the progress of the loaded state: `steps` steps are done, in `updates` updates.
   void resume(std::int64_t steps, std::int64_t updates) { ahead_ = steps - updates, done_ = steps; }
@@ -70,7 +70,7 @@ class Trainer {
   /// computed wrong numbers. Collective.
   StepResult step(std::int64_t step, BatchSource& source);
   /// The same, but if the numbers are wrong, returns a result with a fault and changes nothing: the
-  /// step can be retried or passed over.
+  /// step can be retried or skipped.
   StepResult try_step(std::int64_t step, BatchSource& source);
   /// Throws why a rank could not read its data in the last step or evaluate(). Collective.
   [[noreturn]] void throw_unread();
@@ -87,8 +87,8 @@ class Trainer {
   /// `mine` of every working rank, concatenated, on every rank. Spare ranks contribute nothing and
   /// delay nobody. All working ranks must pass the same number of values. Collective.
   std::vector<double> gather_working(std::span<const double> mine);
-  /// Called before step(): the value that a spare rank, which only waits in the step, has for the
-  /// others; ignored on a working rank.
+  /// Called before step(): the value that a spare rank, which only waits during the step, sends to
+  /// the others; ignored on a working rank.
   void tell(double value);
   /// Called after step(): the maximum of the values of spare ranks, on the first working rank; 0
   /// elsewhere. Collective.

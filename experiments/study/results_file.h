@@ -22,7 +22,7 @@ class ResultsFile {
   /// Whether enough time has passed since the last write() to keep the share of time spent writing
   /// small.
   bool is_due() const { return now() >= due_; }
-  /// Throws Error{bad_input} if the file was edited since this process wrote it.
+  /// Throws Error{bad_input} if the file has been edited since this process wrote it.
   void require_untouched();
 
  private:

@@ -1,8 +1,8 @@
 // A study on disk: STUDY/study.toml and base/ (copies of its inputs), results.csv, and a directory
 // per trial with overrides.toml, log.txt, run/ and trial.json.
 // Invariants: one process runs a study at a time, and other processes may run one trial each, but
-// no trial is run by two; a study has one folder; a written file stays until the study rewrites it;
-// edited files are never overwritten.
+// no trial is run by two processes; a study has one folder; a written file stays until the study
+// rewrites it; edited files are never overwritten.
 #pragma once
 
 #include <map>
@@ -56,13 +56,13 @@ class StudyFolder {
   FileLock lock(int number);
   /// Removes the records of trials, which makes them open again; their runs stay.
   void reopen(const std::vector<int>& numbers);
-  /// Sorts the lines of results.csv by trial. Throws Error{bad_input} if it was edited since the
-  /// folder was opened.
+  /// Sorts the lines of results.csv by trial. Throws Error{bad_input} if it has been edited since
+  /// the folder was opened.
   void settle();
 
  private:
   void claim(const StudySpec& spec, const std::string& toml);
-  /// Throws a failure if the folder was removed or moved since it was opened.
+  /// Throws a failure if the folder has been removed or moved since it was opened.
   void require_there() const;
   void write_results();
 

@@ -44,7 +44,7 @@ class Absence {
  private:
   std::size_t count_ = 0;  // expected ranks
   bool fewer_ = false;     // fewer than MPI started
-  double there_at_ = 0;    // when all, or at first one, were last present; 0: never
+  double there_at_ = 0;    // when all, or initially one, were last present; 0: never
   double patience_ = kArriveSeconds;
 };
 

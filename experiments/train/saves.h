@@ -29,8 +29,8 @@ class Saves {
             bool wait, bool changed = false);
   /// The value to pass to the other ranks after a step.
   double news() const { return writer_.news(); }
-  /// Called after a step. `news`: that of all working ranks, in their order. `finite`: whether the
-  /// numbers of the step are; if not, the step does not confirm the newest checkpoint.
+  /// Called after a step. `news`: the values of all working ranks, in their order. `finite`:
+  /// whether the numbers of the step are; if not, the step does not confirm the newest checkpoint.
   void after_step(std::span<const double> news, bool finite);
   /// Waits for the checkpoint that is being written, if any.
   void finish();

@@ -32,7 +32,7 @@ class Snapshots {
   /// The value to pass to the other ranks after a step, see SaveStages. A positive value is the
   /// share of `step_seconds` that the last snapshot took.
   double news(double step_seconds);
-  /// `news`: that of all working ranks. Collective.
+  /// `news`: the values of all working ranks. Collective.
   void heard(std::span<const double> news);
   /// Takes a snapshot after `step` if one is due and the last is complete everywhere. Collective.
   void after_step(const Trainer& trainer, std::int64_t step, const nlohmann::json& identity,

@@ -1,7 +1,7 @@
 // Handles a step with wrong numbers: a loss or gradient that is not finite, or weights or optimizer
 // state that differ from the result of the last update. Invariants: all ranks do the same, in every
-// layout; a step is repaired once, and is the cause of going back once: a fault that recurs is not
-// transient and ends the run. Without a fault, nothing here changes what is trained.
+// layout; a step is repaired at most once, and causes going back at most once: a fault that recurs
+// is not transient and ends the run. Without a fault, nothing here changes what is trained.
 #pragma once
 
 #include <optional>
@@ -24,8 +24,7 @@ class StepGuard {
   explicit StepGuard(TrainLaunch& launch);
 
   /// Trains step `step`. Returns nullopt if the run must go back (TrainLaunch::go_back()), and a
-  /// result with a fault if the step was passed over. Throws if the run cannot continue.
-  /// Collective.
+  /// result with a fault if the step was skipped. Throws if the run cannot continue. Collective.
   std::optional<StepResult> train(std::int64_t step, BatchSource& source);
 
   /// The time of this rank's last check of the state, divided by `step_seconds`.

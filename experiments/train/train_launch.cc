@@ -77,7 +77,7 @@ void require_seen(Communicator& world, const char* what, const char* key, const 
 /// Throws the same bad input on every rank if a rank does not see the run directory or the
 /// checkpoint directory of rank 0; names ranks and hosts. For a directory that does not exist yet,
 /// checks its closest existing ancestor. Rank 0 creates a file there, and the others look for it
-/// for some seconds because network file systems cache missing files. If rank 0 cannot create one,
+/// for a few seconds because network file systems cache missing files. If rank 0 cannot create one,
 /// RunDirectory reports the reason. Collective.
 void require_seen_by_all(Communicator& world, const RunConfig& config) {
   if (world.size() == 1) return;

@@ -65,7 +65,7 @@ void validate_tensor(const std::string& name, const std::vector<const StoredPiec
     if (part_names(*piece, where) != parts)
       reject(fmt::format("pieces of '{}' have different parts", name), where);
     if (piece->offset < covered)
-      reject(fmt::format("duplicate elements of '{1}' from {0} on", piece->offset, name), where);
+      reject(fmt::format("duplicate elements in '{1}' at index {0}", piece->offset, name), where);
     if (piece->offset > covered)
       reject(fmt::format("elements [{}, {}) of '{}' are missing", covered, piece->offset, name),
              where);

@@ -50,7 +50,7 @@ class SafetensorsFolder {
 class SafetensorsFolderWriter {
  public:
   /// `tensors` are those of SafetensorsWriter. They are distributed by name over files of at most
-  /// `most` bytes (0: a single file); a larger tensor has a file of its own. The folder must exist
+  /// `most` bytes (0: a single file); a larger tensor gets a separate file. The folder must exist
   /// and keeps its content until finish(). Removes the files of a killed writer. Throws
   /// Error{bad_input} if another process is writing there.
   SafetensorsFolderWriter(const std::string& folder, std::vector<StoredTensor> tensors,

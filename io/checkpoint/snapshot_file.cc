@@ -221,7 +221,7 @@ double SnapshotFile::copy(const SnapshotOf& of, const nlohmann::json& metadata,
                           std::span<const TensorPiece> pieces) {
   double start = now();
   part_ = {of, metadata, places_of(pieces), {}};
-  // Hashes already have their final length; the byte count may become some digits longer.
+  // Hashes already have their final length; the byte count may become a few digits longer.
   const std::uint64_t text_bytes = description(run_, part_).size() + kSnapshotAlign;
   const std::uint64_t needed = part_.shard.bytes + text_bytes + sizeof(SnapshotTail);
   SnapshotSlot& slot = slots_[next_];

@@ -16,7 +16,7 @@ inline std::uint64_t content_hash(std::string_view text) {
 }
 
 /// Appends `text` in the form used for comparisons: in lower case, trimmed, and with each run of
-/// Unicode white space replaced by one space. Bytes that are not valid UTF-8 are kept.
+/// Unicode white space replaced with one space. Bytes that are not valid UTF-8 are kept.
 void append_folded(std::string_view text, std::string& folded);
 /// Returns the content_hash() of that form.
 std::uint64_t folded_hash(std::string_view text);

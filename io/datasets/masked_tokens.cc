@@ -121,7 +121,7 @@ std::int64_t MaskedTokens::find_candidates(const SampleAt& at, std::span<const s
   const std::int64_t count = masked_count(std::ssize(tokens));
   if (std::ssize(candidates) < count)
     throw_input(
-        fmt::format("only {} of {} tokens can be masked, the others are marks; at least {} are "
+        fmt::format("only {} of {} tokens can be masked (the others are marks); at least {} are "
                     "needed",
                     candidates.size(), tokens.size(), count),
         fmt::format("{} sample {}", kSplitNames[static_cast<std::size_t>(at.split)], at.sample),

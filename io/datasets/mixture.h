@@ -47,7 +47,7 @@ class Mixture final : public FileDataset {
   std::vector<std::string> notes(std::uint64_t samples) const override;
 
  private:
-  /// Returns the source of a sample, and replaces `sample` by the number within it.
+  /// Returns the source of a sample, and replaces `sample` with the number within it.
   std::size_t find(Split split, std::uint64_t& sample) const;
 
   std::vector<MixSource> sources_;

@@ -168,7 +168,7 @@ void check_classes(const DataOptions& options, const Splits& splits, const ItemF
     const std::size_t first = has(0) ? 0 : has(1) ? 1 : 2;
     for (std::size_t s = 0; s < kSplitCount && has(first); ++s) {
       if (splits.sizes[s] == 0 || has(s)) continue;
-      throw_input(fmt::format("none of the {} {}s of {} has the class '{}', but {} has {} of it",
+      throw_input(fmt::format("none of the {} {}s of {} has the class '{}', but {} has {}",
                               splits.sizes[s], splits.words.item, part_name(s), facts.classes[c],
                               part_name(first), splits.of_class[first][c]),
                   s == 0               ? std::string(find_format(options.format).files_key)

@@ -1,4 +1,4 @@
-// data.format = "text": concatenated text files, tokenized by data.tokenizer.
+// data.format = "text": concatenated text files, tokenized with data.tokenizer.
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -73,7 +73,7 @@ bool is_wide_text(std::string_view start) {
 }
 
 /// Returns "a NumPy array", "a tar archive", "text", ..., or an empty string if unknown. `start`
-/// has up to some KB; 256 bytes suffice to recognize text: 16-bit tokens have bytes below 9, which
+/// has up to a few KB; 256 bytes suffice to recognize text: 16-bit tokens have bytes below 9, which
 /// text does not have, and with a vocabulary above 1024 there are tokens beyond ASCII.
 std::string_view known_format(std::string_view start, std::int64_t vocabulary) {
   for (const KnownStart& known : kKnownStarts)
@@ -113,7 +113,7 @@ bool read_llmc(const std::string& path, std::uint64_t bytes, TokenRun& run) {
     refuse_tokens("this is an evaluation file of llm.c, not text", path, 0,
                   "use its train or val file");
   if (magic != kLlmcU16 && magic != kLlmcU32) return false;
-  if (header.size() < kLlmcHeader) refuse_tokens("a llm.c header has 1024 bytes", path, bytes);
+  if (header.size() < kLlmcHeader) refuse_tokens("an llm.c header has 1024 bytes", path, bytes);
   const auto version = number_at<std::int32_t>(header, 4);
   if (version != (magic == kLlmcU16 ? 1 : 7))
     refuse_tokens(fmt::format("unknown version {} of llm.c's format", version), path, 4);
@@ -130,7 +130,7 @@ bool read_llmc(const std::string& path, std::uint64_t bytes, TokenRun& run) {
   return true;
 }
 
-/// Whether `start` is a llm.c header except for its magic number, or a big-endian one.
+/// Whether `start` is an llm.c header except for its magic number, or a big-endian one.
 bool has_llmc_header(std::string_view start, std::uint64_t bytes) {
   if (start.size() < kLlmcHeader) return false;
   const auto swapped =

@@ -86,7 +86,7 @@ std::vector<std::string> images_below(const fs::path& folder) {
   return images;
 }
 
-/// Replaces roots in data.files that contain train/ by that folder; their val/ and test/ are held
+/// Replaces roots in data.files that contain train/ with that folder; their val/ and test/ are held
 /// out unless other keys name held-out files.
 DataOptions with_parts(const DataOptions& options) {
   static constexpr std::pair<std::string_view, int> kParts[] = {

@@ -1,4 +1,4 @@
-// Decoding of compressed images. Invariant: no memory is allocated for an image before its header
+// Decoders for compressed images. Invariant: no memory is allocated for an image before its header
 // has been found plausible.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Reading of tar files with libarchive.
+// Reads tar files with libarchive.
 #include <archive.h>
 #include <archive_entry.h>
 #include <fmt/format.h>

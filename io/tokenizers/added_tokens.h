@@ -69,7 +69,7 @@ class AddedTokens {
 
  private:
   struct Match {
-    std::size_t begin = 0, end = 0;  // if equal, there is no match until this end of the text
+    std::size_t begin = 0, end = 0;  // if equal, there is no match before this position
     std::int32_t id = 0;
   };
   struct Pattern {

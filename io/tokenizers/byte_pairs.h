@@ -37,8 +37,8 @@ struct PairMerging;
 class BytePairs {
  public:
   /// Throws Error{bad_input} with `where` if a byte is not a token (except rarely used ones, which
-  /// are skipped like in `tokenizers`), characters would be lost, a merge has an unknown token as
-  /// its input or result, or a merge is duplicated.
+  /// are skipped as in `tokenizers`), characters would be lost, a merge has an unknown token as its
+  /// input or result, or a merge is duplicated.
   BytePairs(const BytePairTable& table, const std::string& where);
 
   /// Appends the tokens of `word`, which must not be empty. Thread-safe.

@@ -86,7 +86,7 @@ FileJson description_of_lines(const std::string& text, bool lowercase, const std
     const auto other = vocab.find(token);
     if (token.empty() || other != vocab.end())
       throw_input(token.empty() ? std::string("empty line")
-                                : fmt::format("duplicate of token '{}' in line {}",
+                                : fmt::format("duplicate token '{}' in line {}",
                                               token.substr(0, 60), other->get<int>() + 1),
                   fmt::format("{}:{}", where, id + 1), "use one token per line, each once");
     for (const char* special : {"[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"})

@@ -12,8 +12,8 @@ WordPieces::WordPieces(const WordPieceTable& table, const std::string& where)
       ids_(table.tokens.begin(), table.tokens.end()) {
   const auto unknown = ids_.find(table.unknown);
   if (unknown == ids_.end())
-    throw_input(fmt::format("the vocabulary lacks '{}', the token of unknown words", table.unknown),
-                where, "use a vocabulary with this token");
+    throw_input(fmt::format("the vocabulary lacks '{}', the unknown token", table.unknown), where,
+                "use a vocabulary with this token");
   unknown_ = unknown->second;
 }
 

@@ -1,6 +1,6 @@
 // Muon (Jordan 2024): weight matrices of hidden layers step by their orthogonalized momentum, as in
 // torch.optim.Muon, but with fp32 products. Queries, keys and values are separate matrices, and so
-// are the two halves of a gated MLP, however the model stores them (Jordan: better apart). All
+// are the two halves of a gated MLP, however the model stores them (Jordan found this better). All
 // other tensors (embeddings, heads, norms, biases) use AdamW with the common keys. Weight decay is
 // the common one in both cases. The state v of a matrix stays 0.
 #include <algorithm>
@@ -201,7 +201,7 @@ class MuonOptimizer final : public Optimizer {
   }
 
  private:
-  /// Replaces g by the direction of the step before orthogonalization.
+  /// Replaces g with the direction of the step before orthogonalization.
   void add_momentum(Backend& backend, float grad_scale, View m, View g) const {
     const float fresh = (1 - momentum_) * grad_scale;
     backend.run(Axpby{.a = fresh, .x = g, .b = momentum_, .y = m});

@@ -33,7 +33,7 @@ UnitShape without_fp8(UnitShape shape) {
   return shape;
 }
 
-/// Returns the fields that the head reads of samples of `tokens`.
+/// Returns the fields that the head reads, for samples of `tokens` tokens.
 std::vector<Field> reads_of(const HeadSpec& spec, std::int64_t tokens) {
   std::vector<Field> reads = spec.reads;
   for (const Field& field : spec.rows.fields(tokens))

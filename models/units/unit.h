@@ -55,7 +55,7 @@ struct UnitMemory {
   std::size_t packed_bytes = 0;
 };
 
-/// A microbatch from the view of one unit. Views that the unit does not use are empty.
+/// A microbatch as seen by one unit. Views that the unit does not use are empty.
 struct UnitIo {
   std::array<View, kMostReads> fields;  // all R rows, in the order of UnitSpec::reads
   View input, output;                   // [R,C]
@@ -77,7 +77,7 @@ struct UnitGradient {
 /// What the last unit of a model leaves in `saved`; empty views for any other unit.
 struct UnitResult {
   View row_loss;  // [R], fp32
-  View logits;    // [R,V]; replaced by their gradient in training
+  View logits;    // [R,V]; replaced with their gradient in training
 };
 
 class Unit {

@@ -30,7 +30,7 @@ class LostRanks : public Error {
   using Error::Error;
 };
 
-/// Observer that is notified which peer a thread waits for once the wait becomes long.
+/// Observer that learns which peer a thread waits for, once the wait becomes long.
 class WaitObserver {
  public:
   static constexpr int kUnknown = -1, kNobody = -2;
@@ -98,8 +98,8 @@ class Communicator {
   /// messages per exchange. Calls within this capacity do not allocate; larger ones grow it. Local.
   virtual void reserve(std::size_t messages, std::size_t collectives,
                        std::size_t exchanged = 0) = 0;
-  /// Opens channels for isend and irecv between this rank and `peers`, and to itself. One end
-  /// naming the other is enough. A transport may reject messages on other channels. Collective.
+  /// Opens channels for isend and irecv between this rank and `peers`, and to itself. It is enough
+  /// if one end names the other. A transport may reject messages on other channels. Collective.
   virtual void connect(std::span<const int> peers) = 0;
 
   virtual Work isend(ConstBytes data, int to) = 0;

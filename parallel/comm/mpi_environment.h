@@ -17,7 +17,7 @@ class LocalRanks;
 class MpiLoss;
 
 /// Number of ranks requested from the launcher: OMPI_COMM_WORLD_SIZE, then SLURM_STEP_NUM_TASKS
-/// (Slurm's other variables mislead under mpirun), then PMI_SIZE. Empty without a launcher.
+/// (Slurm's other variables are misleading under mpirun), then PMI_SIZE. Empty without a launcher.
 struct LaunchRequest {
   int ranks = 0;
   std::string variable;
@@ -80,7 +80,7 @@ class MpiEnvironment {
   bool expect_loss();
   /// Reports that ranks have died. Any thread, after expect_loss().
   void tell_loss() noexcept;
-  /// Replaces world() by the surviving ranks in their old order, and returns the number of lost
+  /// Replaces world() with the surviving ranks in their old order, and returns the number of lost
   /// ranks. Call it after LostRanks, once all users of world() are destroyed. Collective over the
   /// survivors. Throws Error{failure} if they are not a majority of the old world or cannot agree.
   /// Does not return if MPI hangs.

@@ -56,7 +56,7 @@ class MpiLine {
   void post();
 
   std::shared_ptr<MpiLines> all_;
-  std::vector<MpiWork*> works_;  // not done, in the order of the calls
+  std::vector<MpiWork*> works_;  // incomplete, in the order of the calls
   int steps_ = 0;                // pending
   std::size_t bytes_ = 0;        // sent by the pending steps
 };

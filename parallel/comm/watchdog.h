@@ -1,7 +1,7 @@
 // A thread that reports which rank hangs when there has been no progress for too long.
-// Invariants: at(), beat() and step_done() are lock-free and never allocate; the time in which a
-// process is stopped (SIGSTOP, a suspended machine) does not count; of ranks of one host that wait
-// for each other, only one reports; slow operations are reported but never aborted.
+// Invariants: at(), beat() and step_done() are lock-free and never allocate; the time during which
+// a process is stopped (SIGSTOP, a suspended machine) does not count; of ranks of one host that
+// wait for each other, only one reports; slow operations are reported but never aborted.
 #pragma once
 
 #include <sys/types.h>
@@ -67,8 +67,8 @@ class Watchdog final : public WaitObserver {
   /// Returns "rank 1: no progress for 5 s: RECV_F, stage 1, microbatch 3, waits for rank 0".
   std::string report(Seconds silent) const;
 
-  /// While one is alive, silence is a warning and never a hang: for operations as slow as storage
-  /// or the slowest rank. Aborting them is left to the user.
+  /// While one is alive, silence is a warning and never a hang: for operations that storage or the
+  /// slowest rank may slow down. Aborting them is left to the user.
   class Patience {
    public:
     /// `watchdog` may be null; `what` as in at().

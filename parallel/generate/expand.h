@@ -22,7 +22,7 @@ Plan expand(const Layout& layout, const Schedule& schedule, std::string_view nam
 struct GivenSchedule {
   Plan plan;               // compute actions; a file may also have transfers and reduction
   std::string who, where;  // prefix and place of errors about it
-  bool named = false;      // whether I and W may be merged to B; a file is kept as it is
+  bool named = false;      // whether I and W may be merged into B; a file is kept as it is
 };
 
 /// Throws Error{bad_input} if a plan of the layout could exceed kMostActions.

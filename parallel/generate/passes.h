@@ -16,7 +16,7 @@ namespace concertina {
 /// of stages that are entirely frozen, and the transfers of their gradients.
 Plan drop_frozen(Plan plan, const Layout& layout);
 
-/// Merges each I with a directly following W to B if no other rank waits for the I.
+/// Merges each I and a directly following W into a B if no other rank waits for the I.
 Plan merge_input_weight(const IndexedPlan& plan);
 
 /// Marks an F as overlapped if the next action is a B or I of another microbatch that starts
@@ -40,7 +40,7 @@ Plan add_reduction(Plan plan);
 /// Runs the passes that `given` needs: drop_frozen(); merge_input_weight() for named schedules;
 /// pair_overlaps() if `overlap` and it has compute actions only; add_transfers() and
 /// add_reduction() if they are `due` and it has none; and STEP if it only has REDUCE, like
-/// PyTorch's files. An error before the first pass is one of the schedule: throws RefusedPlan
+/// PyTorch's files. An error before the first pass is an error of the schedule: throws RefusedPlan
 /// (parallel/plan/plan_grid.h). An error after a pass is a programming error.
 Plan run_passes(GivenSchedule given, const Layout& layout, const Limits& due = {},
                 bool overlap = false);

@@ -49,8 +49,8 @@ struct ClosedForm {
   std::optional<Claim> at(int p, int m, int v) const {
     return value == nullptr ? std::nullopt : value(p, m, v);
   }
-  /// Evaluates it for one replica. Published forms of opposite pipelines assume equal halves, so
-  /// there is none if one has more microbatches than the other, because leaves stay whole.
+  /// Evaluates it for one replica. Published forms of opposite pipelines assume equal halves: there
+  /// is none if one pipeline has more microbatches than the other, since leaves are not split.
   std::optional<Claim> on(const Layout& replica, int v) const;
 };
 

@@ -2,7 +2,7 @@
 // the registry's schedules use.
 // Every schedule is tried with all its numbers of chunks, up to a limit. Local moves start from the
 // default numbers (Chunks::usual) and from that of the best named schedule.
-// Invariant: pure and deterministic; the result passes check() and, by simulate() and the
+// Invariant: pure and deterministic; the result passes check() and, according to simulate() and the
 // objective, is never longer than the best named schedule within the bound, at any tried number of
 // chunks.
 #pragma once
@@ -33,7 +33,7 @@ struct ScheduleSearch {
                       // unlimited
   std::uint64_t seed = 1;
   int max_chunks = 0;  // stages per rank; 0: kMaxChunks, or as many as the model's units allow;
-                       // ignored for a file of costs
+                       // ignored for a cost file
   std::optional<int> leaves{};        // leaves of the gradient sum; empty: the default
   std::int64_t effort = 300'000'000;  // see SearchBounds; a few seconds per folding
   Objective objective = Objective::step;

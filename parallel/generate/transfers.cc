@@ -9,7 +9,7 @@ namespace concertina {
 namespace {
 
 /// Returns the cell number of each action of a row. An overlapped F and the next action share a
-/// cell, because transfers go around both.
+/// cell, because transfers are placed around both.
 std::vector<int> cells_of(const std::vector<Action>& row) {
   std::vector<int> cells;
   int next = 0;

@@ -1,4 +1,4 @@
-// The division of work until the next change: the layout, the plan of the ranks, and what follows.
+// The division of work until the next change: the layout, the plan, and what follows from them.
 // Invariant: a pure value, the same on every rank, determined by (Job, Layout, Plan,
 // ExchangeChoice, world), so it can be rebuilt from a printout of these.
 #pragma once

@@ -12,8 +12,8 @@ namespace concertina {
 
 /// Ranks and messages that wait for each other when nothing else can proceed.
 struct Cycle {
-  /// One line per wait: who waits, for what, and why it does not arrive. Long cycles omit the
-  /// middle.
+  /// One line per wait: who waits, for what, and why it does not arrive. The middle of long cycles
+  /// is omitted.
   std::string text;
   std::vector<Place> places;  // places of the actions in `text`, each once
   bool send_buffer = false;   // a rank waits for the buffer of an earlier SEND of its own

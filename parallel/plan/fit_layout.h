@@ -25,8 +25,8 @@ Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> d
          Folding folding = {});
 
 /// Throws the first error unless each pipeline covers every unit once and in order, the pipelines
-/// cover every microbatch once and never split a leaf, and limits.world ranks have a stage: all of
-/// [0, world), or any of them if `world` is larger (0: it is not).
+/// cover every microbatch once and never split a leaf, and limits.world ranks have a stage: all
+/// ranks or, if `world` is larger, any of [0, world).
 void validate(const Layout& layout, const LayoutLimits& limits, int world = 0);
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// The invariable facts of a run, independent of the division of work.
+// The facts of a run that never change, whatever the division of work.
 // Invariant: a pure value; equal jobs and seeds give equal bits under any Assignment.
 #pragma once
 

@@ -25,7 +25,7 @@ struct Move {
 };
 
 /// Returns the part of `bucket` whose optimizer state `rank` keeps. Null if it does not have the
-/// bucket, or if the bucket is permanently frozen or of one assignment only (Bucket::copy_of).
+/// bucket, or if the bucket is always frozen or exists in one assignment (Bucket::copy_of).
 const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank);
 
 /// Whether the rank's part of the bucket, if any, is the same in both, so nothing moves.
@@ -52,7 +52,7 @@ struct MoveRound {
 struct MovePlan {
   std::vector<MoveRound> rounds;
   std::vector<std::size_t> peak_bytes;   // by rank: peak size of its state during the move
-  std::vector<std::size_t> extra_bytes;  // by rank: excess of the peak over the larger of both
+  std::vector<std::size_t> extra_bytes;  // by rank: excess of the peak over the larger of the two
                                          // states
 
   /// Bytes sent between ranks.

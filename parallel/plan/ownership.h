@@ -43,8 +43,8 @@ using ExtraCost = std::function<double(const BucketTensor&)>;
 inline constexpr double kFlopsPerElement = 128;
 
 /// `whole_tensors`: parts begin and end at tensor boundaries, chosen so that costs are balanced
-/// over all buckets of a rank. Parts of one bucket may differ a lot. `extra` may be null and is
-/// used only for whole tensors.
+/// over all buckets of a rank. Parts of one bucket may differ considerably. `extra` may be null and
+/// is used only for whole tensors.
 std::vector<BucketOwners> assign_owners(const std::vector<Bucket>& buckets, const Layout& layout,
                                         bool whole_tensors = false, const ExtraCost& extra = {});
 

@@ -12,7 +12,7 @@ namespace concertina {
 
 /// Draws the rows of ranks with a marked action (of small plans: all rows), with the actions around
 /// the marks, which are in brackets. "..9:" means that actions before action 9 are omitted. A
-/// missing action is drawn where it belongs, as [+0F1]. Empty without marks and gap.
+/// missing action is drawn where it belongs, as [+0F1]. Empty if there are neither marks nor a gap.
 std::string grid_around(const Plan& plan, const std::vector<Place>& places,
                         const std::optional<Gap>& gap = {});
 

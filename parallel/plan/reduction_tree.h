@@ -16,8 +16,8 @@ struct TreeNode {
   auto operator<=>(const TreeNode&) const = default;
 };
 
-/// Children of a node of at least two leaves: the left one has the largest power of two of leaves
-/// that is smaller than the node's number.
+/// Children of a node of at least two leaves: the left one's number of leaves is the largest power
+/// of two below the node's.
 struct TreeSplit {
   TreeNode left, right;
 };

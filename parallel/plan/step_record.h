@@ -27,7 +27,7 @@ enum class WaitFor {
   weights,    // updated parts of the other holders
 };
 
-/// A time in which this rank only waited, and copied arriving data.
+/// A period in which this rank only waited, and copied arriving data.
 struct WaitTime {
   WaitFor what = WaitFor::receive;
   Action transfer;  // for receive and send: the action that posted it

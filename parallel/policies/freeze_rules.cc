@@ -86,7 +86,7 @@ FreezeDecision ask(const FreezeRules& rules, const FreezeState& state, const Fre
   CONCERTINA_CHECK(decision.memory.size() <= 4 + 2 * static_cast<std::size_t>(rules.layers),
                    "the policy remembers {} numbers", decision.memory.size());
   CONCERTINA_CHECK(std::isfinite(decision.statistic) && all_finite(decision.memory),
-                   "the policy decided by a number that is not finite: {}", decision.reason);
+                   "the policy's decision is based on a non-finite number: {}", decision.reason);
   return decision;
 }
 

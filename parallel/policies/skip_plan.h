@@ -39,7 +39,7 @@ class SkipTurns {
   SkipTurns(const ModelSpec& model, std::vector<SkipGroup> groups, std::uint64_t seed);
 
   /// Returns the buckets that step `step` (from 1) skips, valid until the next call. Steps of the
-  /// run that are done together count as one, so that every unit has its turn. Allocates nothing.
+  /// run that are done together count as one, so that every unit gets its turn. Allocates nothing.
   SkippedBuckets of_step(std::int64_t step);
 
  private:

@@ -24,7 +24,7 @@ struct PlanMemory {
 
 struct StepPrediction {
   double seconds = 0;
-  double compute = 0;    // seconds, mean over ranks, without the following two
+  double compute = 0;    // seconds, mean over ranks, excluding the next two
   double again = 0;      // recomputation
   double group = 0;      // all-reduces within tensor-parallel groups
   double transfer = 0;   // exposed: reduction of the step with free transfers

@@ -45,7 +45,7 @@ class LayoutForecast {
   /// The same forecast for changes from `now`, which must outlive it.
   LayoutForecast from(const Assignment& now) const;
 
-  /// Seconds per step of the run, also if the assignment does several steps at once.
+  /// Seconds per step of the run, even if the assignment executes several steps at once.
   double step_seconds(const Assignment& assignment) const;
   /// The same if only the outputs of units [0, cached) can be read.
   double step_seconds(const Assignment& assignment, int cached) const;

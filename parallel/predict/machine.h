@@ -25,8 +25,8 @@ inline constexpr bool is_figure(double value) {
   return value == 0 || (value >= kLeastFigure && value <= kMostFigure);
 }
 
-/// Times of a change of the layout: of its bytes (between ranks of one host, and within a rank),
-/// and of the rest.
+/// Times of the parts of a layout change: its bytes (between ranks of one host, and within a rank)
+/// and the rest.
 struct MoveRates {
   double exchange_s_per_byte = 0;  // between two ranks, both directions at once; 0: by their link
   double copy_s_per_byte = 0;      // within a rank's memory
@@ -39,7 +39,7 @@ struct MoveRates {
 /// One device of the machine; 0 means unknown, and takes no time or memory.
 struct DeviceFigures {
   double memory = 0;              // bytes
-  double reserved_bytes = 0;      // part of `memory`: driver, libraries, losses of the allocator
+  double reserved_bytes = 0;      // part of `memory`: driver, libraries, allocator overhead
   double peak_flops_per_s = 0;    // from the data sheet, for MFU and HFU
   double memory_bytes_per_s = 0;  // reading and writing: norms, dropout, softmax, the update
   double layer_s = 0;             // kernel launches per pass through a layer, regardless of size
@@ -58,7 +58,7 @@ struct MachineModel {
   int ranks_per_host = 0;  // 0: all on one host
   int nics_per_host = 0;   // share remote.bandwidth equally; 0 and 1: one for all ranks
   LinkCosts local, remote;
-  std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) unlike `local`, `remote`
+  std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) that differ from `local`, `remote`
   /// "SOFTWARE: what was measured, and the error of predictions", for the user; empty if nothing
   /// was compared.
   std::vector<std::string> compared;

@@ -36,7 +36,7 @@ struct MoveSeconds {
 
 /// Returns the duration of a change by `plan`, round by round: each takes as long as its slowest
 /// rank. `machine` has the costs of new bytes, copied bytes and the rebuild. Ranks without a link
-/// between them exchange by copies within the host.
+/// between them exchange data by copies within the host.
 MoveSeconds predict_move(const MovePlan& plan, std::size_t kinds, const MachineModel& machine);
 
 /// Seconds per byte of a message over `link`: by its bandwidth or by the CPU time of both ends.

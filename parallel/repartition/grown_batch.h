@@ -25,7 +25,7 @@ int batches_for(const LayoutView& view, int replicas);
 /// `pipelines` pipelines each.
 bool has_leaves_for(const LayoutView& view, int replicas, int pipelines);
 
-/// Returns the most replicas, at most `most`, with has_leaves_for(); 0: none.
+/// Returns the largest number of replicas up to `most` with has_leaves_for(); 0: none.
 int most_replicas(const LayoutView& view, int most, int pipelines);
 
 /// Extends `layout`, which is for one batch, to `batches` per step: pipelines keep their shares.

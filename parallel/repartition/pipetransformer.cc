@@ -1,5 +1,5 @@
 // AutoPipe and AutoDP of PipeTransformer (He et al., ICML 2021, algorithm 1): after a freeze,
-// stages are filled in order with units by number of parameters, where a frozen one counts a sixth.
+// stages are filled in order with units by number of parameters, where frozen ones count a sixth.
 // The number of stages is halved as long as its largest stage is then smaller than the largest one
 // at the start; the freed ranks become replicas. A stage is filled up to the mean of the remaining
 // units. The slack that the paper adds to the mean, a variance, is omitted: its unit differs.

@@ -37,7 +37,7 @@ Greedy decide_now(const LayoutView& view, std::int64_t actions) {
     const bool worth = is_worth(view, choice, decision.step_seconds);
     if (!worth && decision.reason.empty())
       decision.reason = fmt::format(
-          "the best other layout, {}, would take {:.4g} ms a step instead of "
+          "the best other layout, {}, would take {:.4g} ms per step instead of "
           "{:.4g} ms, and {:.4g} s to change to, with {} left",
           what, choice.step_seconds * 1e3, decision.step_seconds * 1e3, choice.move_seconds,
           counted(view.steps_left, "step"));
@@ -49,7 +49,7 @@ Greedy decide_now(const LayoutView& view, std::int64_t actions) {
     greedy.best.push_back(choice);
     if (!decision.reason.empty()) continue;
     decision.reason = fmt::format(
-        "{:.4g} ms a step instead of {:.4g} ms gains {:.4g} s over {}, and the "
+        "{:.4g} ms per step instead of {:.4g} ms gains {:.4g} s over {}, and the "
         "change takes {:.4g} s",
         choice.step_seconds * 1e3, decision.step_seconds * 1e3,
         (decision.step_seconds - choice.step_seconds) * static_cast<double>(view.steps_left),
@@ -59,7 +59,7 @@ Greedy decide_now(const LayoutView& view, std::int64_t actions) {
   if (decision.reason.empty()) decision.reason = "no other layout is predicted to be faster";
   decision.reason += refused;
   if (choices.left_out > 0)
-    decision.reason += fmt::format("; {} with less promise were skipped to save time",
+    decision.reason += fmt::format("; {} that seemed less promising were skipped to save time",
                                    counted(static_cast<std::int64_t>(choices.left_out), "layout"));
   return greedy;
 }
@@ -114,12 +114,12 @@ class Course {
     if (best == 0 ||
         gain + choice.move_seconds <= view_.options.least_gain * nodes_[0].seconds[0]) {
       decision.reason = fmt::format(
-          "{}, no change now would end the run sufficiently sooner than in {:.4g} s", with, stay);
+          "{}, no change would end the run sufficiently earlier than in {:.4g} s", with, stay);
       return decision;
     }
     decision.reason = fmt::format(
-        "{}, the run ends in {:.4g} s instead of {:.4g} s; {:.4g} ms a step instead of {:.4g} ms, "
-        "and the change takes {:.4g} s",
+        "{}, the run ends in {:.4g} s instead of {:.4g} s; {:.4g} ms per step instead of {:.4g} "
+        "ms, and the change takes {:.4g} s",
         with, first(best), stay, choice.step_seconds * 1e3, decision.step_seconds * 1e3,
         choice.move_seconds);
     decision.next = std::move(choice);
@@ -211,9 +211,10 @@ LayoutDecision decide(const LayoutView& view) {
   const std::int64_t actions = actions_worth(view);
   if (actions == 0) {
     const double step = view.forecast.step_seconds(view.now);
-    return {.step_seconds = step,
-            .reason = fmt::format("no layout could gain enough over {:.4g} ms a step, with {} left",
-                                  step * 1e3, counted(view.steps_left, "step"))};
+    return {
+        .step_seconds = step,
+        .reason = fmt::format("no layout could gain enough over {:.4g} ms per step, with {} left",
+                              step * 1e3, counted(view.steps_left, "step"))};
   }
   if (!view.options.grows && !view.asked.file)
     if (Course course(view, actions); !course.is_short()) return course.decide();

@@ -27,7 +27,7 @@ struct StepFault {
   // state: the ranks with a wrong state or, if unknown, those that differ from each other.
   std::vector<int> ranks{};
   bool known = false;       // whether `ranks` are the wrong ones
-  bool repairable = false;  // whether other ranks have all wrong data
+  bool repairable = false;  // whether other ranks have the correct data
   explicit operator bool() const { return kind != Kind::none; }
 };
 
@@ -48,7 +48,7 @@ class StateCheck {
   void begin(std::int64_t step);
   /// Records the state after an update, if requested.
   void updated(std::int64_t step);
-  /// Discards the record, because the state was written from outside.
+  /// Discards the record, because other code has written the state.
   void forget() { recorded_ = false; }
   /// Digests the state before an update, if recorded, and fills in `mine`.
   void compare(std::span<double> mine);

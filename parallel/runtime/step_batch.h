@@ -27,7 +27,7 @@ class StepBatch {
 
   /// Loads microbatches [0, count), starting with batch `batch`, as far as this rank reads them.
   void load(std::int64_t batch, int count, BatchSource& source);
-  /// Replaces all samples that this rank reads by blank_sample().
+  /// Replaces all samples that this rank reads with blank_sample().
   void blank();
   /// fields_of() the model for one microbatch; fields that no unit of this rank reads are empty.
   std::span<const View> fields(int microbatch) const {

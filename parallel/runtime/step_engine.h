@@ -65,7 +65,7 @@ class StepEngine {
   void start(State& state, Communicators ranks, Watchdog* watchdog, Arena arena = {});
   /// Releases the memory of this engine, which may then only be destroyed.
   Arena release_arena() { return std::move(arena_); }
-  /// Packs all weights, after they were written from outside. Training packs what it changes.
+  /// Packs all weights after other code has written them. Training packs what it changes.
   void refresh();
 
   /// From now on, steps compute no gradients of these buckets, and their weights and optimizer

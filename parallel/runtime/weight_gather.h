@@ -22,7 +22,7 @@ class WeightGather {
 
   /// Excludes these buckets from the next step.
   void skip(SkippedBuckets skipped);
-  /// Starts sending this rank's new part of `bucket`. Call by ascending bucket in each step.
+  /// Starts sending this rank's new part of `bucket`. Call in bucket order in each step.
   void start(std::size_t bucket);
   /// Waits until all parts of the started buckets have arrived.
   void wait();

@@ -1,4 +1,4 @@
-// Times of the messages of exchanges: phase by phase, posted step by step, like in communicators
+// Times of the messages of exchanges: phase by phase, posted step by step, as in communicators
 // (core/model/exchange_order.h, parallel/comm/mpi_work.h).
 // Invariants: in each phase, exchanges of a group start in the same order on all its ranks; a phase
 // begins on a holder when its previous phase has ended; a message starts once both ends are posted;

@@ -31,7 +31,7 @@ class LinkClock {
   };
   enum class Part { channel, out, in };
   Link& at(Part part, int from, int to);
-  /// Moves the passage to when the link is free, and returns that time.
+  /// Delays the passage until the link is free, and returns that time.
   static double wait(const Link& link, Passage& passage);
 
   const Costs& costs_;

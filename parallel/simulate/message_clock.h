@@ -27,7 +27,7 @@ struct Message {
   /// Ranks that are blocked until its arrival: the receiver, and the sender if it needs the buffer.
   std::array<int, 2> waiters{-1, -1};
   double copy = 0;     // seconds of the receiver's time, after `end`
-  bool eager = false;  // all of it left without waiting for the receiver
+  bool eager = false;  // the whole message left without waiting for the receiver
 
   /// The node that determined when it arrived.
   int cause() const { return behind >= 0 ? behind : eager || sent >= posted ? sender : receiver; }

@@ -68,7 +68,7 @@ class Simulation {
   /// Starts the next `count` actions, moves the rank's clock to their known end, or finishes them
   /// if nothing intervened.
   bool compute(int rank, int count);
-  /// Starts exchanges of gradients that are done within the action, which ends at the clock.
+  /// Starts exchanges of gradients that are complete during the action, which ends at the clock.
   void start_reductions(int rank, const Action& action);
   /// Handles transfers, REDUCE and STEP. A REDUCE before the row's last compute does not wait: STEP
   /// does, or a REDUCE in the row's tail.

@@ -151,7 +151,7 @@ TEST_F(CostFiles, AFileHasARowPerStage) {
                                     {"F,I,W\n1,1,1e19\n", "'1e19' is not a number of seconds"},
                                     {"F,I,W\n1,1,1x\n", "'1x' is not a number of seconds"}})
     EXPECT_EQ(error_of([&] { read(text); }), wrong) << text;
-  EXPECT_EQ(error_of([&] { ScheduleCosts({directory_ + "/none.csv"}); }), "no such file of costs");
+  EXPECT_EQ(error_of([&] { ScheduleCosts({directory_ + "/none.csv"}); }), "no such cost file");
 }
 
 TEST_F(CostFiles, ALatencyTakesThePlaceOfLinks) {
@@ -232,8 +232,7 @@ TEST_F(CostFiles, ARunWithoutLinksSaysSoAndTakesThoseOfAnother) {
   const ScheduleCosts free({directory_}), other({directory_}, {file, {}});
   const auto said = free.links(layout, free.of(layout, plan));
   EXPECT_TRUE(said["free"]);
-  EXPECT_EQ(said["text"],
-            "not measured in this run: transfers are free; give --links machine.toml");
+  EXPECT_EQ(said["text"], "not measured in this run: transfers are free; use --links machine.toml");
   const Costs with = other.of(layout, plan);
   EXPECT_EQ(other.links(layout, with)["from"], file);
   EXPECT_FALSE(other.links(layout, with)["free"]);

@@ -161,7 +161,7 @@ class Import(Folder):
             self.refused(convert("tsv", "in.parquet", *arguments, "--out", "out.tsv"), what, "in.parquet")
         done = convert("tsv", self.parquet({**good, "label": [True] * 4}), "--out", "out.tsv")
         self.refused(done, "column 'label' is bool", "in.parquet")
-        self.assertIn("whole numbers or strings", done.stderr)
+        self.assertIn("integers or strings", done.stderr)
         self.refused(convert("tsv", self.parquet({"sentence": pa.array([], "string"), "label": pa.array([], "int8")}),
                              "--out", "out.tsv"), "no rows", "in.parquet")
 
@@ -173,7 +173,7 @@ class Import(Folder):
     def test_an_older_file_stays(self):
         self.parquet({"text": ["new"]})
         pathlib.Path("kept.txt").write_text("old")
-        self.refused(convert("text", "in.parquet", "--out", "kept.txt"), "the file exists", "kept.txt")
+        self.refused(convert("text", "in.parquet", "--out", "kept.txt"), "the file already exists", "kept.txt")
         self.assertEqual(pathlib.Path("kept.txt").read_text(), "old")
         failed = convert("text", self.parquet({"text": ["new", None]}), "--out", "kept.txt", "--force")
         self.refused(failed, "null", "row 1")
@@ -287,7 +287,7 @@ class Import(Folder):
         pathlib.Path("wrong.json").write_text('{"model": {"vocab": [["a", 0.5]]}}')
         for say, what, where in ((["bytes"], "token 300 is out of range", "row 0, column 'input_ids'"),
                                  (["bytes", "--vocabulary", "400"], "has 256 tokens, not 400", "--vocabulary"),
-                                 (["ab" * 32], "does not say how many", "--vocabulary"),
+                                 (["ab" * 32], "does not determine the number", "--vocabulary"),
                                  (["nowhere"], "no tokenizer 'nowhere'", "--tokenizer"),
                                  (["wrong.json"], "not the tokenizer.json", "wrong.json")):
             with self.subTest(what):
@@ -327,7 +327,7 @@ class Import(Folder):
         os.makedirs("dict")
         for names in ('["../arrow"]', "[]", '"arrow"'):
             pathlib.Path("dict/dataset_dict.json").write_text('{"splits": %s}' % names)
-            self.refused(convert("text", "dict", "--out", "out.txt"), "it names no splits", "dataset_dict.json")
+            self.refused(convert("text", "dict", "--out", "out.txt"), "does not name any splits", "dataset_dict.json")
         os.remove("arrow/data-00000.arrow")
         self.refused(convert("text", "arrow", "--out", "out.txt"), "missing", "data-00000.arrow")
         self.parquet({"text": [1, 2]}, "other.parquet")

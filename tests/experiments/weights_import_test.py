@@ -248,7 +248,7 @@ class WeightsImport(unittest.TestCase):
         good = {"a": tensor_call("0", "F32", 2, 0, (2,), (1,))}
         write_zip(path, good, {"0": bytes(8)}, packed=True)
         self.refused("is compressed")
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:  # a few kilobytes that expand to 200 MB
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:  # some kilobytes that become 200 MB
             archive.writestr("a/data.pkl", b"\x80\x02X" + struct.pack("<I", 200 << 20) + bytes(200 << 20) + b".")
         self.refused("is compressed")
         for value in ([1], {"a": 3}, {1: good["a"]}, "text"):

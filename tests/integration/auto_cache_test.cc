@@ -295,7 +295,7 @@ TEST(AutoCache, IsUsedWhereItPays) {
   config.cache.memory = {1 << 20};
   const CachedResult got = train_cached(1, config, host, {0, 8, "", ""});
   ASSERT_EQ(got.decisions.size(), 2U);
-  EXPECT_EQ(got.decisions[0]["why"], "on until the time of these units is known");
+  EXPECT_EQ(got.decisions[0]["why"], "the time of these units is not known yet");
   EXPECT_GT(got.decisions[1]["forward_us"], got.decisions[1]["read_us"]);
   EXPECT_EQ(got.decisions[1]["on"], true);
   EXPECT_EQ(got.use.misses, kCachedSamples);

@@ -93,4 +93,4 @@ CONCERTINA_FAILPOINTS=unread@5:rank=0 "$program" run --ranks 1 -- train "${keys[
 sed 's/lone/gone/' text.txt >other && mv other text.txt
 run 1 train "${keys[@]}" run.name=repaired
 grep -q 'assumed to be repaired' out || die "not reported: $(cat out)"
-refused 'is of another run' train "${keys[@]}" run.name=good run.steps=9
+refused 'is from another run' train "${keys[@]}" run.name=good run.steps=9

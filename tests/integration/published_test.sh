@@ -147,14 +147,14 @@ apart() { # expected text or nothing, run.name
 cp -r "$published/gpt2" second/model
 apart "" copies
 printf '\1' | dd of=second/model/model.safetensors bs=1 seek=5000 conv=notrunc status=none
-apart "reads another model than rank 0" x
+apart "reads a different model than rank 0" x
 mv second/model second/folder
 cp -r runs/gpt2 second/model
 apart "model.from is a run on rank 1, but a Hugging Face folder on rank 0" x
 rm -r first/model
 cp -r runs/gpt2 first/model
 sed -i 'y/0123456789abcdef/123456789abcdef0/' second/model/checkpoints/step-*/manifest.sha256
-apart "reads another model than rank 0" x
+apart "reads a different model than rank 0" x
 [ ! -e runs/x/config.toml ] || die "a rejected run left files"
 
 cp -r "$published/gpt2" wrong

@@ -93,7 +93,7 @@ TEST(LayoutPolicies, PredictedLooksNoFurtherThanItMayGain) {
               other = freeze(job, request_of_grid(3, 1), 4);
   // Two replicas are never idle, so no search is needed.
   EXPECT_EQ(ask("predicted", job, best).reason,
-            "no layout could gain enough over 5.6e+04 ms a step, with 100 steps left");
+            "no layout could gain enough over 5.6e+04 ms per step, with 100 steps left");
   // A search that is cut short says so.
   const LayoutDecision hasty = ask("predicted", job, other, {.most_share = 1e-9});
   EXPECT_NE(hasty.reason.find("skipped to save time"), std::string::npos) << hasty.reason;

@@ -87,7 +87,7 @@ class Builder {
     graph_.pointwise(mode, x, b, y);
     return y;
   }
-  /// Replaces scores above the diagonal by minus infinity, under a causal mask.
+  /// Replaces scores above the diagonal with minus infinity, under a causal mask.
   Tensor masked(Tensor x);
   /// Returns x[N,H,T,T], rounded, with its last two dimensions exchanged.
   Tensor flipped(Tensor x) {

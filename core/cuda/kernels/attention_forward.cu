@@ -25,7 +25,7 @@ struct Softmax {
   float top[2] = {kMasked, kMasked}, sum[2] = {};  // sum: over the lane's columns
   float out[kD / 8][4] = {};
 
-  /// Replaces the scores s, in powers of two, by the weights.
+  /// Replaces the scores s, in powers of two, with the weights.
   __device__ void add(float (&s)[kKeys / 8][4]) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

@@ -49,7 +49,7 @@ struct LionElement {
   }
 };
 
-/// Replaces the gradient by the direction u of LAMB.
+/// Replaces the gradient with the direction u of LAMB.
 struct LambElement {
   static constexpr int kRead = 4, kWritten = 3;
   AdamWConstants k;

@@ -95,11 +95,10 @@ void add_search_options(CLI::App& app, SearchOptions& options) {
   add_shape_options(app, options);
   add_cost_options(app, options);
   add_bounds(app, options);
-  app.add_option(
-         "--max-chunks", options.search.max_chunks,
-         fmt::format("maximum number of chunks (stages per rank) to try; 0: {}, or with the "
-                     "costs of a run the number that its units allow",
-                     kMaxChunks))
+  app.add_option("--max-chunks", options.search.max_chunks,
+                 fmt::format("maximum number of chunks (stages per rank) to try; 0: {}, or as many "
+                             "as the units of a run in --costs allow",
+                             kMaxChunks))
       ->check(whole_number(0, 64))
       ->capture_default_str();
   app.add_option("--seed", options.search.seed, "random seed of the search")

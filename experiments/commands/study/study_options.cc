@@ -75,8 +75,7 @@ void add_study_file_options(CLI::App& app, StudyFileOptions& options, const std:
   app.add_option("--set,sets", options.sets, "config keys of all trials, replacing those of [set]")
       ->type_name("TABLE.KEY=VALUE");
   add_studies_directory(app, options.directory);
-  app.add_flag("--retry-failed", options.retry_failed,
-               does + " trials again that failed or timed out");
+  app.add_flag("--retry-failed", options.retry_failed, does + " failed and timed-out trials again");
   app.add_flag("--dry-run", options.dry_run, "print " + shows);
   add_json_option(app, options);
 }

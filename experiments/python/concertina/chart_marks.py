@@ -135,7 +135,7 @@ def _set_names(drawn: typing.Any, names: list[str], room: float, chart: Chart) -
 
 
 def _heat_map(axes: Axes, chart: Chart) -> Handles:
-    """Dark is better, or high if no direction is better; cells without a value are hatched. The first row is on top."""
+    """Darker cells are better, or higher if neither direction is better; cells without a value are hatched. The first row is on top."""
     columns, rows = [str(x) for x in chart.series[0].x], [series.name for series in chart.series]
     values = np.array([held(chart, series) for series in chart.series])
     axes.patch.set(facecolor=NO_VALUE, hatch="////", edgecolor=LINE, linewidth=0)

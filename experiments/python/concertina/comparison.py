@@ -104,7 +104,7 @@ def comparison_text(differences: list[list[Difference]], pairing: list[str], cor
 
 
 def _parse(target: str) -> tuple[str, str, bool, float]:
-    """The metric, its target as text, whether the target is the baseline's, and the number that it is, or that is added to it."""
+    """The metric, its target as text, whether the target is the baseline's, and the target number or the offset from it."""
     metric, _, text = target.partition("=")
     of_baseline = text.startswith(BASELINE_TARGET)
     figure = text.removeprefix(BASELINE_TARGET) if of_baseline else text

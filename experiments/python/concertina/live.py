@@ -111,7 +111,7 @@ def _count(value: float) -> str:
 
 
 def _value(line: Line, key: str) -> str:
-    """A dash if the number is absent or 0, that is, not measured; null is not finite."""
+    """A dash if the number is absent or 0, that is, not measured; null means not finite."""
     value = (number if key == "loss" else positive)(line, key)
     return figure_text(value) if math.isfinite(value) or line.get(key, "") is None else "–"
 

@@ -103,7 +103,7 @@ def csv_table(source: pathlib.Path, text: str) -> Table:
         if len(row) != len(names[1]):
             raise ValueError(f"{source}, {place}: {len(row)} cells, but {len(names[1])} columns. Quote cells that contain {delimiter!r}")
     if twice := {name for name in names[1] if name and names[1].count(name) > 1}:
-        raise ValueError(f"{source} has several columns {twice.pop()!r}")
+        raise ValueError(f"{source} has several columns named {twice.pop()!r}")
     return Table([dict(zip(names[1], row)) | {"@at": place} for place, row in rows], notes, "", delimiter)
 
 

@@ -117,11 +117,11 @@ def last_run(rows: list[dict], notes: list[str], source: pathlib.Path | None = N
     for figure in ("loss", "validation_loss"):
         count, times = sum(figure in row for row in rows), sum(figure in rows[at] and ("loss" in rows[at] or figure in rows[at - 1]) for at in falls)
         if times and (2 * times >= count or times > 1 and 4 * times >= count):
-            raise ValueError(f"steps have two {figure} in succession or fall back, {times} times in {count}: the log may mix ranks or runs. "
+            raise ValueError(f"steps have two {figure} in succession or go back, {times} times in {count}: the log may mix ranks or runs. "
                              "Keep one of them")
     if not falls:
         return rows
-    again = f"the steps fall back {len(falls)} times, the last time to {rows[max(falls)]['step']}"
+    again = f"the steps go back {len(falls)} times, the last time to {rows[max(falls)]['step']}"
     if runs and source is not None:
         raise ValueError(f"{source}: {again}, where another run or epoch starts; keep the rows of one run (of TensorBoard, one event file), "
                          "or name the step of the run with --column step=NAME")
@@ -163,7 +163,7 @@ def _falls(rows: list[dict]) -> tuple[set[int], set[int]]:
 
 
 def check_epochs(source: pathlib.Path, rows: list[dict], name: str) -> None:
-    """Refuses steps that count within an epoch: they fall back, or stay equal, when the epoch grows."""
+    """Refuses steps that count within an epoch: they go back, or stay equal, when the epoch grows."""
     for figure in ("loss", "validation_loss"):
         points = [(float(found[0].replace(",", ".")), row["step"]) for row in rows if figure in row and (
             found := re.match(r"\d+([.,]\d+)?", str(row.get("@epoch"))))]

@@ -115,7 +115,7 @@ def _libraries(text: str) -> dict[str, str]:
 
 
 def _kinds(runs: Runs, values: typing.Iterable[str]) -> str:
-    """ "A (trials 1-3), B (trial 4)"; empty if all runs have the same of the `values`."""
+    """ "A (trials 1-3), B (trial 4)"; empty if all `values` are the same."""
     kinds: dict[str, list[int]] = {}
     for run, value in zip(runs, values):
         kinds.setdefault(value, []).append(run.number)

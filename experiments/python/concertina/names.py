@@ -130,8 +130,7 @@ def number_text(value: float, digits: Digits) -> str:
 
 
 def pareto_front(points: list[tuple[float, float]], x: Better | None, y: Better | None) -> list[int]:
-    """The indices of points that no other point dominates, sorted by x: as good in both and better in one. The first of equal points
-    stays."""
+    """The indices, sorted by x, of points that no other point dominates (as good in both, better in one); the first of equal points."""
     if not x or not y:
         return []
     costs = [(a if x == "lower" else -a, b if y == "lower" else -b, at) for at, (a, b) in enumerate(points) if math.isfinite(a + b)]

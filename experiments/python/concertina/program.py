@@ -77,7 +77,7 @@ class Schedule:
         return text.getvalue()
 
     def check(self) -> dict:
-        """Proves that the schedule is complete and free of deadlocks. Raises ProgramError with the first impossible action."""
+        """Proves that the schedule is complete and free of deadlocks. Raises ProgramError with the first invalid action."""
         return json.loads(self._call("check", "--json"))
 
     def simulate(self, costs: object = "1,1,1", **options: object) -> dict:

@@ -198,7 +198,7 @@ def same_value(cell: Cell, value: str) -> bool:
 
 
 def figures_of(runs: typing.Iterable[RunSummary], column: str) -> list[float]:
-    """The numbers of the runs that have one in `column`, finite or not."""
+    """The numbers in `column` of the runs that have one there, finite or not."""
     return [value for run in runs if (value := run.number_in(column)) is not None]
 
 

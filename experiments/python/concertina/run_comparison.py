@@ -140,7 +140,7 @@ class RunComparison:
         return [f"{name} against {self.runs.runs[0].name}: {bits.text()}" for name, bits in self.bits.items()]
 
     def rows(self) -> list[list[str]]:
-        """Head and lines of a table of the differing keys; empty if none differ."""
+        """Header and rows of a table of the differing keys; empty if none differ."""
         rows = [[key, *(text or "-" for text in values.values())] for key, values in self.differences.items()]
         return [["key", *(run.name for run in self.runs.runs)], *rows] if rows else []
 

@@ -113,7 +113,7 @@ class Course:
                 why = f" ({change.why})" if change.why else ""
                 lines += [f"  after step {change.step:.0f}: {self.change_text(change)}{why}", *self._effect(change)]
             if self.segments:
-                lines.append(f"  the whole run, including changes: {self.speed_up:.2f}x as fast as at first")
+                lines.append(f"  the whole run, including changes: {self.speed_up:.2f}x as fast as at the start")
         return "".join(line + "\n" for line in lines)
 
     def _effect(self, change: Change) -> list[str]:
@@ -121,7 +121,7 @@ class Course:
         said = [("took", change.cost), ("predicted to take", change.predicted_cost), ("steps of", segment.mean if segment else NAN),
                 ("predicted steps of", change.predicted_step)]
         parts = [f"{word} {duration_text(value)}" for word, value in said if not math.isnan(value)]
-        parts += [f"{segment.speed_up:.2f}x as fast as at first"] if segment else []
+        parts += [f"{segment.speed_up:.2f}x as fast as at the start"] if segment else []
         return [f"    {'; '.join(parts)}"] if parts else []
 
     def json(self) -> dict[str, typing.Any]:
@@ -173,7 +173,7 @@ def _add_event(event: Line, ends: list[int], change: Change) -> None:
 
 
 def changes_in(events: list[Line], ends: list[int]) -> dict[float, Change]:
-    """The changes in events, by the step before each, without refused ones."""
+    """The changes in events, by the step before each, excluding refused ones."""
     stepped = [event for event in events if not math.isnan(number(event, "step"))]
     refused = {number(event, "step") for event in stepped if text(event, "event") == "refused"}
     steps = {step for event in stepped if _is_change(event) and (step := number(event, "step")) not in refused}

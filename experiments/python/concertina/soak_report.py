@@ -86,7 +86,7 @@ def result_json(result: Result) -> dict[str, typing.Any]:
 
 
 def rows(result: Result) -> list[list[str]]:
-    """Head and lines of a table by kind, ending with the total."""
+    """Header and rows of a table by kind, ending with the total."""
     table = [["fault", "made", "recovered from", "seen p50, s", "p99", "max", "recovered p50, s", "p99", "max"]]
     faults = result.disturbed.faults
     for kind in [*sorted({fault.kind for fault in faults}), *(["all"] if faults else [])]:

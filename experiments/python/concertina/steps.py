@@ -15,7 +15,7 @@ _BYTES = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "bytes": 1}
 
 
 def short_number(value: float, digits: int = 4) -> str:
-    """ "0.25", "12345", "3.5e-06": this many digits, and all those before the point."""
+    """ "0.25", "12345", "3.5e-06": with this many significant digits, but all digits of the integer part."""
     return f"{value:.0f}" if 10**digits <= abs(value) < 1e7 else f"{value:.{digits}g}"
 
 

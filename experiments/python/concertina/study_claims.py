@@ -47,7 +47,7 @@ class Front:
         return any(point.equivalence for point in self.points)
 
     def rows(self) -> Rows:
-        """Head and lines of a table; groups on the front are marked."""
+        """Header and rows of a table; groups on the front are marked."""
         change = _signed(self.change, [(point.change, point.change_ci_low) for point in self.points if point.change is not None])
         head = ["Front", "Pairs", "Speed-up" if self.gain.better == "lower" else "Times as much", _interval_head(self.confidence),
                 f"Δ {self.change.title}", _interval_head(self.change_confidence)] + ["Verdict"] * self.claimed
@@ -104,7 +104,7 @@ def verdict_text(result: Equivalence, better: Better | None) -> str:
 
 
 def make_front(table: StudyTable, gain: Metric, change: Metric) -> Front:
-    """The front of the table's rows. Raises InputError for a metric without a better direction."""
+    """The front of the table's rows. Raises InputError for a metric whose better direction is unknown."""
     for metric in (gain, change):
         if metric.better is None:
             raise InputError(f"the better direction of {metric.name} is unknown", "--front", f"{metric.name}:min or {metric.name}:max")
@@ -152,7 +152,7 @@ def _loses(point: FrontPoint, better: Better | None) -> bool:
 
 
 def equivalence_rows(table: StudyTable) -> Rows:
-    """Head and lines of a table of all tested groups."""
+    """Header and rows of a table of all tested groups."""
     tested = [(row.label, cell.equivalence, metric) for row in table.rows for cell, metric in zip(row.cells, table.metrics) if cell.equivalence]
     if not tested or not table.claim:
         return []
@@ -216,7 +216,7 @@ class Search:
                 f"cost: {self.steps_run:,} of the {self.steps_of_all:,} steps of the whole grid ({share:.0%})"]
 
     def rows(self) -> list[list[str]]:
-        """Head and lines of a table of the rungs."""
+        """Header and rows of a table of the rungs."""
         head = ["Step", "Trials", "Stopped", f"Best {metric_named(self.metric).title}", "Of those stopped"]
         return [head, *([f"{rung.steps:,}", str(rung.reached), str(rung.stopped), self._text(rung.best), "-" if rung.stopped_best is None
                          else f"{self._text(rung.stopped_best)} to {self._text(rung.stopped_worst)}"] for rung in self.rungs)]

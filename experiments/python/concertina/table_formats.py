@@ -81,7 +81,7 @@ def _html_table(head: list[str], rows: Grid, left: int) -> str:
 
 
 class _Form(typing.NamedTuple):
-    """How a format writes a text, the best value, a table, and notes: what is before, around and after them."""
+    """The markup of a format: what it writes before, around and after a text, the best value, a table, and notes."""
     escape: typing.Callable[[str], str]
     best: str
     table: typing.Callable[[list[str], Grid, int], str]

@@ -19,9 +19,9 @@ void require_utf8(std::string_view text);
 std::size_t white_space_after(std::string_view text, std::size_t at);
 std::size_t white_space_before(std::string_view text, std::size_t at);
 /// Returns the first position in [from, text.size()] after a line break between two characters that
-/// are not white space, the second one not '/' (which some patterns join with the preceding text),
-/// or the end. Tokenizers that never join text across white space, and split before and after a
-/// single line break, can be split there.
+/// are not white space, the second of which is not '/' (which some patterns join with the preceding
+/// text), or the end. Tokenizers that never join text across white space, and split before and
+/// after a single line break, can be split there.
 std::size_t line_cut(std::string_view text, std::size_t from);
 /// Returns the first position in [from, text.size()] before a single space between two printable
 /// ASCII characters, or the end. Tokenizers suitable for line_cut() that add a leading space to

@@ -116,8 +116,8 @@ def _judge_figure(facts: Json, figure: str, bound: str) -> list[Finding]:
 def _judge_links(facts: Json) -> list[Finding]:
     found = []
     if facts["links"]["latency"]:
-        found += _judge_figure(facts, "bandwidth", "a quarter of the usual")
-        found += _judge_figure(facts, "latency", "four times the usual plus 50 µs")
+        found += _judge_figure(facts, "bandwidth", "a quarter of the usual value")
+        found += _judge_figure(facts, "latency", "four times the usual value plus 50 µs")
     settings = {rank["host"]: f" with OMPI_MCA_btl={rank['environment']['OMPI_MCA_btl']}"
                 for rank in facts["ranks"] if "OMPI_MCA_btl" in rank["environment"]}
     over_tcp = [f"{host['name']}: {speed_text(host['local'])}{settings.get(at, '')}"

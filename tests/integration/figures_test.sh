@@ -105,10 +105,10 @@ run=a holds 'eval and train' "near(r['validation_loss'], $whole)"
 grep -qF 'the run'"'"'s own layout' err && fail 'the layout of a run that names none is replaced'
 exits 0 'eval --step' "$binary" eval runs/a --step 4 --json
 [ "$(loss)" != "$whole" ] && grep -q '"step":4,' out || fail 'eval --step 4 does not use step 4'
-refused 2 'with one of: 4, 8, 10' eval runs/a --step 5
+refused 2 'one of: 4, 8, 10' eval runs/a --step 5
 exits 0 'eval of pp=2 alone' "$binary" eval runs/a --set parallel.pp=2 --json
-grep -qF '(pp=2) does not fit 1 rank: pp1xdp1 is used' err || fail 'eval does not report which layout it uses'
-refused 2 'data.validation was 0.1, now it is 0.5' eval runs/a --set data.validation=0.5
+grep -qF '(pp=2) does not fit 1 rank: using pp1xdp1' err || fail 'eval does not report which layout it uses'
+refused 2 'data.validation changed from 0.1 to 0.5' eval runs/a --set data.validation=0.5
 refused 2 'the run has no test data' eval runs/a --split test
 cp text before
 tr s z < before > text

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import typing
 
-from ..errors import LIBRARIES, InputError, missing_library, require_word
+from ..errors import FAILURES, LIBRARIES, InputError, missing_library, require_word
 from ..files import json_text, replace_file
 
 if typing.TYPE_CHECKING:
@@ -194,7 +194,9 @@ def _as_input_error(error: Exception, name: str) -> InputError | None:
         return InputError("cannot write the output", "stdout", code=1)
     if isinstance(error, (ImportError, ValueError)):
         return InputError(str(error), f"concertina {name.replace('-', ' ')}")
-    return InputError(error.strerror or str(error), str(error.filename or ""), code=1) if isinstance(error, OSError) else None
+    if not isinstance(error, OSError):
+        return None
+    return InputError(error.strerror or str(error), str(error.filename or ""), code=1 if error.errno in FAILURES else 2)
 
 
 def run(name: str, words: typing.Iterable[str]) -> int:

@@ -32,7 +32,7 @@ def whole_files(paths, force):
     """Files open for writing; they get their names, in this order, when all is on disk, or never."""
     for path in paths:
         if path.exists() and not force:
-            raise InputError("the file exists", path, "another --out, or --force to write over it")
+            raise InputError("the file already exists", path, "another --out, or --force to replace it")
     paths[0].parent.mkdir(parents=True, exist_ok=True)
     parts = [path.with_name(f".{path.name}.{os.getpid()}.part") for path in paths]
     try:

@@ -209,7 +209,7 @@ def convert(folder, force):
     files, index = files_of(folder)
     last = folder / ("model.safetensors.index.json" if index else "model.safetensors")
     if last.exists() and not force:
-        raise InputError("there is a file already", last, "--force to replace it")
+        raise InputError("the file already exists", last, "--force to replace it")
     places = {}
     for name, path in files.items():
         try:

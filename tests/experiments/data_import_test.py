@@ -173,7 +173,7 @@ class Import(Folder):
     def test_an_older_file_stays(self):
         self.parquet({"text": ["new"]})
         pathlib.Path("kept.txt").write_text("old")
-        self.refused(convert("text", "in.parquet", "--out", "kept.txt"), "the file exists", "kept.txt")
+        self.refused(convert("text", "in.parquet", "--out", "kept.txt"), "the file already exists", "kept.txt")
         self.assertEqual(pathlib.Path("kept.txt").read_text(), "old")
         failed = convert("text", self.parquet({"text": ["new", None]}), "--out", "kept.txt", "--force")
         self.refused(failed, "null", "row 1")

@@ -90,14 +90,9 @@ def report_json(run: RunFiles) -> dict[str, typing.Any]:
     return {"run": run.name, **recorded, "all_steps": run.totals, "course": run.course.json()}
 
 
-def write_report(run: str | os.PathLike[str], output: str | os.PathLike[str] = "", beside: str | os.PathLike[str] = "",
-                 step: int | None = None) -> RunFiles:
+def write_report(run: str | os.PathLike[str], output: str | os.PathLike[str] = "", step: int | None = None) -> RunFiles:
     """Writes the page of a run to `output`, or RUN/report.html. `step`: the first step of the trace to show."""
     from .run_page import report_page
-    other = (os.fspath(beside), read_log(os.fspath(beside))) if beside else None
-    if other and not other[1].metrics:
-        raise InputError("not the directory of a trained run", other[0],
-                         "--beside runs/NAME, with the same config without freeze.policy")
     files = load_run(os.fspath(run), step)
-    replace_file(os.fspath(output) or pathlib.Path(run, "report.html"), page(report_page(files, other)))
+    replace_file(os.fspath(output) or pathlib.Path(run, "report.html"), page(report_page(files)))
     return files

@@ -143,16 +143,22 @@ def compare(options: Options) -> int:
 
 
 def report(options: Options) -> int:
-    """Writes a page with predicted and measured steps of a run; with --serve, serves a live page."""
-    from ..live import serve
+    """Writes a page with predicted and measured steps of a run, or an index of a folder of runs; with --serve, serves a live page."""
+    from ..live import LiveRun, index_page, runs_in, serve
+    from ..page import page, run_link
     from ..run_report import report_json, report_text, write_report
-    run = options.text("run").rstrip("/") or options.text("run")
+    run = options.text("run").rstrip("/") or options.text("run") or "runs"
     if "serve" in options:
         return serve(run, options.whole("port") or 0)
-    if not run:
-        raise InputError("no run given", "command line", "concertina report runs/NAME, or --serve")
     path = options.text("output") or f"{run}/report.html"
-    files = write_report(run, path, options.text("beside"), options.whole("step"))
+    if runs := runs_in(pathlib.Path(run)):
+        if "step" in options:
+            raise InputError("--step has no effect on a folder of runs", run, f"one run, such as {runs[0]}")
+        index = index_page(pathlib.Path(run), lambda one: LiveRun(one).look(), lambda one: run_link(one.name, one, path))
+        replace_file(path, page(index))
+        options.print_result(f"{path}\n", {"runs": list(map(str, runs)), "report": path})
+        return 0
+    files = write_report(run, path, options.whole("step"))
     options.print_result(f"{report_text(files)}{path}\n", report_json(files) | {"report": path})
     return 0
 

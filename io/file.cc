@@ -154,7 +154,10 @@ void warn_once(const std::string& path, const std::string& what) {
 }
 
 void throw_io(std::string_view call, const std::string& path) {
-  throw_errno(call, path, advice(errno));
+  const int code = errno;
+  const bool forbidden = code == EACCES || code == EPERM || code == EROFS;
+  throw Error(forbidden ? Exit::bad_input : Exit::failure,
+              fmt::format("{} failed: {}", call, std::strerror(code)), path, advice(code), code);
 }
 
 namespace {

@@ -34,14 +34,6 @@ std::string duration_text(double seconds) {
   return fmt::format("{:.3g} s", seconds);
 }
 
-std::string bytes_text(double count) {
-  constexpr double kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
-  if (count >= kGiB) return fmt::format("{:.4g} GiB", count / kGiB);
-  if (count >= kMiB) return fmt::format("{:.4g} MiB", count / kMiB);
-  if (count >= kKiB) return fmt::format("{:.4g} KiB", count / kKiB);
-  return fmt::format("{:.0f} B", count);
-}
-
 std::string gib_text(std::size_t bytes) {
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1024.0 * 1024 * 1024));
 }

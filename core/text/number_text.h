@@ -19,8 +19,6 @@ std::string number_text(double value, int decimals = 4);
 
 /// Returns a duration: "12.3 ms", "850 µs", "1.25 s".
 std::string duration_text(double seconds);
-/// Returns a size: "33.7 MiB".
-std::string bytes_text(double count);
 /// Returns a size such as "1.25 GiB", always in GiB, so that sizes can be compared.
 std::string gib_text(std::size_t bytes);
 

@@ -48,6 +48,9 @@ void read_source(const std::string& argument, RunConfig& config) {
     read_config_file(argument.substr(1), config);
   else if (std::error_code error; fs::is_directory(argument, error))
     read_run_directory(argument, config);
+  else if (find_key(argument) != nullptr)
+    throw_input(fmt::format("the key {} has no value", argument), "command line",
+                argument + "=VALUE");
   else
     throw_input(fmt::format("'{}' is neither @FILE.toml nor a run directory", argument),
                 "command line",

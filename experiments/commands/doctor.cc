@@ -9,6 +9,7 @@
 #include "core/backend.h"
 #include "core/clock.h"
 #include "core/cuda/device.h"
+#include "core/text/number_text.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/program.h"
 #include "experiments/commands/python_command.h"
@@ -17,6 +18,7 @@
 #include "experiments/machine/machine.h"
 #include "experiments/machine/program.h"
 #include "experiments/machine/threads.h"
+#include "experiments/predict/report_parts.h"
 #include "io/checkpoint/snapshot_file.h"
 
 namespace concertina {
@@ -105,34 +107,28 @@ std::string gib(const Json& bytes) {
 }
 
 void print_report(const Json& report) {
-  fmt::print("version   {}\n", report["version"].get<std::string>());
-  const Json& mpi = report["mpi"];
-  fmt::print("mpi       {} rank{}, {} ({}), CUDA-aware: {}, failed ranks reported (ULFM): {}\n",
-             mpi["ranks"].get<int>(), mpi["ranks"] == 1 ? "" : "s",
-             mpi["library"].get<std::string>(), mpi["file"].get<std::string>(),
-             mpi["cuda_aware"].get<std::string>(), mpi["ulfm"].get<bool>() ? "yes" : "no");
+  const Json &mpi = report["mpi"], &memory = report["memory"], &disk = report["disk"];
+  const Json& gpu = report["gpu"];
+  fmt::print("version   {}\n", report["version"]);
+  fmt::print("mpi       {}, {} ({}), CUDA-aware: {}, failed ranks reported (ULFM): {}\n",
+             counted(mpi["ranks"], "rank"), mpi["library"], mpi["file"], mpi["cuda_aware"],
+             mpi["ulfm"].get<bool>() ? "yes" : "no");
   for (const Json& rank : report["ranks"])
-    fmt::print("  rank {:<3} {}: CPU {} ({} cores), {} thread{}\n", rank["rank"].get<int>(),
-               rank["host"].get<std::string>(), rank["cpus"].get<std::string>(),
-               rank["cores"].get<int>(), rank["threads"].get<int>(),
-               rank["threads"] == 1 ? "" : "s");
-  fmt::print("cpu       {} [{}]\n", report["cpu"]["model"].get<std::string>(),
+    fmt::print("  rank {:<3} {}: CPU {} ({}), {}\n", rank["rank"], rank["host"], rank["cpus"],
+               counted(rank["cores"], "core"), counted(rank["threads"], "thread"));
+  fmt::print("cpu       {} [{}]\n", report["cpu"]["model"],
              fmt::join(report["cpu"]["instruction_sets"].get<std::vector<std::string>>(), " "));
-  fmt::print("memory    {} free of {}\n", gib(report["memory"]["available_bytes"]),
-             gib(report["memory"]["total_bytes"]));
-  fmt::print("disk      {} free for {}\n", gib(report["disk"]["free_bytes"]),
-             report["disk"]["path"].get<std::string>());
-  fmt::print("gpu       {}\n", report["gpu"]["devices"].empty()
-                                   ? "none (" + report["gpu"]["status"].get<std::string>() + ")"
-                                   : report["gpu"]["status"].get<std::string>());
-  for (const Json& gpu : report["gpu"]["devices"])
-    fmt::print("  gpu {:<4} {}, compute capability {}, {} free of {}\n", gpu["index"].get<int>(),
-               gpu["name"].get<std::string>(), gpu["compute_capability"].get<std::string>(),
-               gib(gpu["free_bytes"]), gib(gpu["total_bytes"]));
+  fmt::print("memory    {} free of {}\n", gib(memory["available_bytes"]),
+             gib(memory["total_bytes"]));
+  fmt::print("disk      {} free for {}\n", gib(disk["free_bytes"]), disk["path"]);
+  const bool none = gpu["devices"].empty();
+  fmt::print("gpu       {}{}{}\n", none ? "none (" : "", gpu["status"], none ? ")" : "");
+  for (const Json& one : gpu["devices"])
+    fmt::print("  gpu {:<4} {}, compute capability {}, {} free of {}\n", one["index"], one["name"],
+               one["compute_capability"], gib(one["free_bytes"]), gib(one["total_bytes"]));
   for (const auto& [name, version] : report["libraries"].items())
-    fmt::print("{:<9} {}\n", name == "cpu_backend" ? "backend" : name, version.get<std::string>());
-  for (const Json& warning : report["warnings"])
-    fmt::print("warning: {}\n", warning.get<std::string>());
+    fmt::print("{:<9} {}\n", name == "cpu_backend" ? "backend" : name, version);
+  for (const Json& warning : report["warnings"]) fmt::print("warning: {}\n", warning);
   if (report["warnings"].empty()) fmt::print("no problems found\n");
 }
 

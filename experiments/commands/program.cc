@@ -101,8 +101,7 @@ bool names_subcommand(const CLI::App& group, const std::string& word) {
 struct RenamedOption {
   std::string_view command, before, now;
 };
-constexpr RenamedOption kRenamedOptions[] = {{"report", "--beside", "--compare-with"},
-                                             {"report", "--figures", "--data"}};
+constexpr RenamedOption kRenamedOptions[] = {{"report", "--figures", "--data"}};
 
 /// Replaces options by their current names, with a warning.
 void rename_options(std::vector<std::string>& words) {

@@ -14,11 +14,11 @@ struct ReportOptions : CommandOptions {
 
 int run_report(const ReportOptions& options) {
   options.needs("--port", "--serve", options.serve);
-  for (const char* const option : {"--output", "--compare-with", "--step", "--json", "--data"})
+  for (const char* const option : {"--output", "--step", "--json", "--data"})
     options.excludes(option, "--serve", options.serve);
   if (!options.output.empty()) require_output(options.output, "--output");
   if (!options.figures) return run_in_python(*options.app);
-  for (const char* const option : {"--output", "--compare-with", "--json"})
+  for (const char* const option : {"--output", "--json"})
     options.excludes(option, "--data", true);
   print_once(json_line(recorded_figures(options.run, options.step)));
   return 0;
@@ -26,15 +26,13 @@ int run_report(const ReportOptions& options) {
 
 void add_report_options(CLI::App& app, ReportOptions& options) {
   app.add_option("run", options.run,
-                 "run directory; with --serve also the folder of a study (default with --serve: "
-                 "the run in runs/ that was written last)")
+                 "run directory, or a folder of runs for an index of them; with --serve also the "
+                 "folder of a study (default: runs)")
       ->type_name("RUN");
   app.add_option("--output,--out", options.output,
                  "file to write: a page, or a picture of the timelines (.svg, .pdf or .png) "
                  "(default: RUN/report.html)")
       ->type_name("FILE");
-  add_text_option(app, "--compare-with", "RUN",
-                  "run whose held-out loss is drawn in the same chart, over training time");
   app.add_option("--step", options.step,
                  "first step of the trace to show, see log.trace_at and log.trace_every (default: "
                  "the last trace)")

@@ -49,10 +49,10 @@ struct Sections {
 struct RunConfig : Sections {
   /// Compute the logits of all tokens, including those without a loss. Not a config key.
   bool every_logit = false;
-  /// Where each non-default key was last set: "a.toml:3:10" or "--set".
+  /// Where each non-default key was last set: "a.toml:3:10" or "command line".
   std::map<std::string, std::string, std::less<>> origins;
 
-  /// Describes the place of a key for errors: "a.toml:3:10: batch.global", "--set: batch.global",
+  /// Describes the place of a key for errors: "a.toml:3:10: batch.global", "command line: batch.global",
   /// "batch.global (default)".
   std::string where(std::string_view key) const;
 };

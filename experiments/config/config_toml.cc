@@ -144,7 +144,7 @@ void set_config(std::string_view assignment, RunConfig& config) {
   const std::size_t equals = assignment.find('=');
   if (equals == std::string_view::npos || equals == 0)
     throw_input("--set has no value", fmt::format("--set {}", assignment), "--set table.key=value");
-  set_key(std::string(assignment.substr(0, equals)), assignment.substr(equals + 1), "--set",
+  set_key(std::string(assignment.substr(0, equals)), assignment.substr(equals + 1), "command line",
           config);
 }
 

@@ -1,6 +1,7 @@
 #include "experiments/machine/launch_watch.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -28,11 +29,11 @@ constexpr double kLeaveSeconds = 3;
 /// Time limit for writing a fault if the storage may not respond.
 constexpr unsigned kReportSeconds = 2;
 
-Error stop_of(const std::vector<int>& ranks) {
-  return {
-      Exit::failure,
-      fmt::format("{} {} stopped by a signal", ranks_text(ranks), ranks.size() == 1 ? "is" : "are"),
-      host_name(), "`kill -CONT PID` resumes it"};
+Error stop_of(const LocalState& state) {
+  return {Exit::failure,
+          fmt::format("{} {} stopped by a signal", ranks_text(state.stopped),
+                      state.stopped.size() == 1 ? "is" : "are"),
+          host_name(), fmt::format("to resume: kill -CONT {}", fmt::join(state.stopped_ids, " "))};
 }
 
 Error silence_of(const SilentHost& host) {
@@ -144,7 +145,7 @@ void LaunchWatch::watch() {
     if (!state.dead.empty() && !std::exchange(told_dead, true)) leave_dead(state.dead);
     standing.look(!state.stopped.empty() && state.stopped == stopped, now());
     stopped = state.stopped;
-    if (standing.exceeds_first(kStopLimit)) report(FaultKind::stopped, stopped, stop_of(stopped));
+    if (standing.exceeds_first(kStopLimit)) report(FaultKind::stopped, stopped, stop_of(state));
     signal_waits.look(sigterm_waits(), now());
     // Ranks of other hosts may have aborted the job and reported the reason.
     if (mpi_.local_size() == size_ && signal_waits.exceeds_first(kSignalLimit))

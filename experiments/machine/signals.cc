@@ -56,8 +56,7 @@ bool stop_waits() {
 
 std::string signal_text(int signal) {
   const char* const name = ::sigabbrev_np(signal);
-  return std::string("SIG") + (name == nullptr ? "?" : name) +
-         (signal == SIGTERM ? " (mpirun forwards Ctrl-C as SIGTERM)" : "");
+  return std::string("SIG") + (name == nullptr ? "?" : name);
 }
 
 int stop_signal() {

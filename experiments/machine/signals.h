@@ -17,7 +17,7 @@ void release_sigterm();
 bool sigterm_waits();
 /// Whether any of these signals is pending and unhandled. Thread-safe.
 bool stop_waits();
-/// The name of one of these signals, such as "SIGTERM (mpirun forwards Ctrl-C as SIGTERM)".
+/// The name of one of these signals, such as "SIGTERM".
 std::string signal_text(int signal);
 /// The first signal received, or 0 if there is none. Must be called by one thread only.
 int stop_signal();

@@ -166,7 +166,8 @@ std::string toml_value(const nlohmann::json& json) {
   for (const auto& [key, value] : json.items())
     values.push_back((json.is_object() ? nlohmann::json(key).dump() + " = " : "") +
                      toml_value(value));
-  return fmt::format(fmt::runtime(json.is_object() ? "{{{}}}" : "[{}]"), fmt::join(values, ", "));
+  const std::string list = fmt::format("{}", fmt::join(values, ", "));
+  return json.is_object() ? "{" + list + "}" : "[" + list + "]";
 }
 
 }  // namespace

@@ -247,7 +247,10 @@ void add_help(const StepPrediction& step, double twice, Json& json) {
 Json layouts_json(const RunConfig& config, const PlanProblem& problem,
                   const SearchOutcome& outcome) {
   Json layouts = Json::array(), too_large = Json::array();
-  for (const FoundLayout& found : outcome.best) {
+  std::vector<FoundLayout> best = outcome.best;
+  std::ranges::stable_partition(
+      best, [&](const FoundLayout& found) { return runs_here(problem, found.candidate); });
+  for (const FoundLayout& found : best) {
     Json json = candidate_json(config, problem, found);
     json["plan_show_s"] = plan_show_seconds(config, problem, found.candidate);
     add_parts(found.step, json);

@@ -34,7 +34,8 @@ PlanProblem search_problem(const RunConfig& config, const LayoutSearchOptions& o
 /// published table was predicted accurately enough to distinguish them.
 inline constexpr double kTie = 0.05;
 
-/// `compared` is that of MachineModel; `layouts` fit, by step time, and `too_large` do not. Each
+/// `compared` is that of MachineModel; `layouts` fit, by step time, with those that run in
+/// Concertina first, and `too_large` do not fit. Each
 /// has `layers` per stage, empty if stages begin or end within a layer; `keys` for `train`, null if
 /// it cannot run in Concertina; `plan_show_s`, the step time of `plan show`, also null if that is
 /// slow to compute; TFLOP/s and HFU by hardware FLOPs, MFU and HFU null if the peak rate is

@@ -46,14 +46,16 @@ std::string layout_line(const Json& layout, std::size_t place) {
   std::string text = fmt::format(
       "{:>2}{} {:<74} {:>9.4g} {:>11} {:>8.4g} {:>6} {:>6}  {:>5.1f} {:>5.1f} {:>5.1f} {:>5.1f} "
       "{:>5.1f}  {:>6} = {:>5}+{:>5}+{:>5}+{:>5}, {:>5} free{}\n",
-      place, layout["within_tie"].get<bool>() && place > 1 ? "~" : " ", layout["text"], step,
+      place, layout["within_tie"].get<bool>() ? "~" : " ", layout["text"], step,
       grouped(layout["tokens_per_s"].get<std::int64_t>()), layout["tflops_per_gpu"],
       share_of(layout["mfu"]), share_of(layout["hfu"]), percent("bubble"), percent("transfer"),
       percent("reduction"), percent("recompute"), percent("group"), gib(memory["total_bytes"]),
       gib(memory["weights_bytes"]), gib(memory["optimizer_bytes"]),
       gib(memory["activations_bytes"]), gib(memory["reserved_bytes"]), gib(memory["margin_bytes"]),
       memory["exact"].get<bool>() ? " exact" : "");
-  if (!layout["runs_here"].get<bool>()) return text + "      does not run in Concertina\n";
+  if (!layout["runs_here"].get<bool>())
+    return text + (layout["tp"] == 1 ? "      modelled for other software (--software)\n"
+                                     : "      needs tensor parallelism, which Concertina lacks\n");
   const Json& shown = layout["plan_show_s"];
   return text + fmt::format("      runs in Concertina{}: {}\n",
                             shown.is_null() ? "" : fmt::format(", {:.4g} s by `plan show`", shown),
@@ -96,8 +98,9 @@ std::string trust_text(const Json& report) {
   const auto ties = std::ranges::count_if(
       report["layouts"], [](const Json& layout) { return layout["within_tie"].get<bool>(); });
   if (ties > 1)
-    text += fmt::format("~: {} within {:.0f}% of the first one, too close to distinguish\n",
-                        counted(ties - 1, "layout"), 100 * report["tie"].get<double>());
+    text +=
+        fmt::format("~: the {} layouts within {:.0f}% of the fastest: too close to distinguish\n",
+                    ties, 100 * report["tie"].get<double>());
   return text;
 }
 
@@ -142,6 +145,11 @@ std::string search_text(const Json& report) {
       "tp%", "GiB = weights+optimizer+activations+reserved");
   std::size_t place = 0;
   for (const Json& layout : report["layouts"]) text += layout_line(layout, ++place);
+  const auto here = std::ranges::count_if(
+      report["layouts"], [](const Json& layout) { return layout["runs_here"].get<bool>(); });
+  if (here < static_cast<std::ptrdiff_t>(place))
+    text += fmt::format("{} of these {} run in Concertina; `--tp 1` lists only such layouts\n",
+                        here == 0 ? "none" : fmt::format("the first {}", here), place);
   text += "\n" + legend_text(report) + "\n" + too_large_text(report);
   if (!report["layouts"].empty())
     text += "largest gain: " + advice(report["layouts"].front(), report) + "\n";

@@ -1,5 +1,7 @@
 #include "experiments/record/run_costs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -101,7 +103,7 @@ KnownCosts known_costs(const std::string& directory, const Layout& layout, const
         plan_costs(job, assignment, unit_seconds(source, job, assignment, config), source.machine),
         {}};
   } catch (const Error& error) {
-    return {{}, error.message()};
+    return {{}, fmt::format("{} ({})", error.message(), error.where())};
   }
 }
 

@@ -51,6 +51,8 @@ std::vector<std::string> runs_in(const std::string& folder, bool below = true) {
 std::vector<std::string> all_runs(const std::vector<std::string>& folders) {
   std::vector<std::string> runs;
   for (const std::string& folder : folders) {
+    if (std::error_code error; !fs::exists(folder, error))
+      throw_input("no such file or directory", folder, "runs/NAME, or the folder of a study");
     const std::vector<std::string> found = runs_in(fs::path(folder).lexically_normal().string());
     if (found.empty())
       throw_input("no run in this folder", folder,

@@ -34,8 +34,8 @@ std::string value_of(const Draw& draw, double share) {
     value = std::exp(low + share * (high - low));
   }
   if (draw.whole) return fmt::format("{:.0f}", std::clamp(std::floor(value), draw.low, draw.high));
-  // Three digits, as a person would choose: the shortest text of a float would be hard to read.
-  return to_toml(std::clamp(std::stod(fmt::format("{:.3g}", value)), draw.low, draw.high));
+  // Short, but with so many digits that draws do not coincide: equal ones would count as repeated.
+  return to_toml(std::clamp(std::stod(fmt::format("{:.8g}", value)), draw.low, draw.high));
 }
 
 std::vector<Settings> draws_of(const RandomAxes& axes) {

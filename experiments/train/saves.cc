@@ -62,8 +62,11 @@ void Saves::settle(const Result& result, bool last) {
   try {
     saved = result();
   } catch (const Error& error) {
-    if (last || error.system_error() == 0) throw;
-    return refused(error);
+    if (error.system_error() == 0) throw;
+    if (!last) return refused(error);
+    throw Error(error.code(),
+                fmt::format("the weights after step {} are not saved: {}", step_, error.message()),
+                error.where(), error.fix(), error.system_error());
   }
   stalled_ += now() - start;
   seconds_ += now() - start;
@@ -74,14 +77,19 @@ void Saves::refused(const Error& error) {
   lacks_room_ = true;
   if (launch_.selection.wants(step_)) launch_.selection.lost();
   if (!launch_.monitor) return;
-  warn("cannot write the checkpoint of step {}: {} ({}); training continues until the next one",
-       step_, error.message(), error.where());
+  if (++unsaved_ == 1)
+    warn(
+        "cannot write the checkpoint of step {}: {} ({}); training continues, and the next warning "
+        "follows when a checkpoint is written",
+        step_, error.message(), error.where());
   launch_.monitor->event(step_, EventKind::no_checkpoint, {{"why", error.message()}});
 }
 
 void Saves::committed(const SavedCheckpoint& saved) {
   launch_.launch_watch.committed(saved.step);
   if (!saved.led_on) unpruned_ = lacks_room_ = true;
+  if (const int unsaved = std::exchange(unsaved_, 0); unsaved > 0)
+    warn("the checkpoint of step {} is written; {} before it could not be", saved.step, unsaved);
   if (launch_.monitor)
     launch_.monitor->event(saved.step, EventKind::checkpoint,
                            {{"seconds", stalled_}, {"durable_s", saved.seconds}});
@@ -135,7 +143,7 @@ void Saves::warn(fmt::format_string<Values...> text, Values&&... values) {
 
 void Saves::tell_of_room() {
   const std::optional<Error> error = std::exchange(no_room_, std::nullopt);
-  if (error)
+  if (error && !std::exchange(told_room_, true))
     warn("no space for the next checkpoint (up to {:.1f} MiB): {} ({})",
          static_cast<double>(room_bytes_) / (1 << 20), error->message(), launch_.checkpoints);
 }

@@ -271,9 +271,9 @@ void TrainLaunch::log_differences(const nlohmann::json& stored, bool trains) con
   if (stored.contains(kProgress) && stored[kProgress].contains(kUnread) &&
       stored.value(kWholeText, "") != own_identity.value(kWholeText, ""))
     log::warn(
-        "the data differs from that of the first {} steps: it is assumed to be repaired, since "
+        "the data differs from that of the first {}: it is assumed to be repaired, since "
         "an error in {} ended the run",
-        done, stored[kProgress][kUnread].value("where", ""));
+        counted(done, "step"), stored[kProgress][kUnread].value("where", ""));
   if (!history.config) return;
   const std::vector<std::string> changes = changed_keys(*history.config, asked());
   if (changes.empty()) return;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <bit>
+#include <csignal>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -417,8 +418,11 @@ int Training::preempted(int signal) {
     launch_.monitor->event(done_, EventKind::stop, {{"signal", signal}});
     launch_.monitor->clear();
     log_passes(*launch_.backend);
-    log::warn("stopped by {} after step {}; rerun the same command to resume", signal_text(signal),
-              done_);
+    log::warn(
+        "stopped by {}{} after step {}, whose checkpoint is saved; rerun the same command to "
+        "resume",
+        signal_text(signal), signal == SIGTERM ? " (mpirun forwards Ctrl-C as SIGTERM)" : "",
+        done_);
   }
   return static_cast<int>(Exit::preempted);
 }

@@ -96,14 +96,17 @@ void claim_checkpoints(const std::string& checkpoints, const RunIdentity& run) {
   const std::optional<RunIdentity> owner = read_owner(path);
   if (owner && newest_commit(checkpoints)) {
     const std::string other = fmt::format("'{}' ({})", owner->name, owner->directory);
-    const std::string fix = fmt::format(
-        "use a separate checkpoint.dir for each run; if {{}}, remove {} and start again", path);
+    const auto refuse = [&](const std::string& what, const char* where_so) {
+      throw_input(what, checkpoints,
+                  fmt::format("use a separate checkpoint.dir for each run; if {}, remove {} and "
+                              "start again",
+                              where_so, path));
+    };
     if (owner->id != run.id)
-      throw_input(fmt::format("these checkpoints belong to another run, {}", other), checkpoints,
-                  fmt::format(fmt::runtime(fix), "they belong to this run"));
+      refuse("these checkpoints belong to another run, " + other, "they belong to this run");
     if (is_copy(*owner, run))
-      throw_input(fmt::format("these checkpoints belong to {}, of which this run is a copy", other),
-                  checkpoints, fmt::format(fmt::runtime(fix), "only this run continues from them"));
+      refuse(fmt::format("these checkpoints belong to {}, of which this run is a copy", other),
+             "only this run continues from them");
   }
   if (owner && owner->id == run.id && owner->directory == run.directory) return;
   const Json json = {{"id", run.id}, {"name", run.name}, {"directory", run.directory}};

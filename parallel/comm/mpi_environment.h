@@ -39,6 +39,7 @@ void check_launch(const std::optional<LaunchRequest>& request, int ranks);
 struct LocalState {
   std::vector<int> dead;         // world ranks whose process has exited
   std::vector<int> stopped;      // world ranks whose process is stopped, for example by SIGSTOP
+  std::vector<int> stopped_ids;  // their process ids
   bool somebody_leaves = false;  // a rank aborts the job on purpose and has reported why
   bool speaks = false;           // this is the lowest rank of the host that is alive and running
 };

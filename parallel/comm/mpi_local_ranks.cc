@@ -89,6 +89,7 @@ LocalState LocalRanks::state() const {
       state.dead.push_back(slot->rank);
     } else if (stands_still(slot->process)) {
       state.stopped.push_back(slot->rank);
+      state.stopped_ids.push_back(slot->process);
     } else if (!state.speaks) {
       return state;  // that rank watches the others: the cost per host is linear in its ranks
     }

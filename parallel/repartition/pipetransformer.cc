@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/index.h"
+#include "core/text/number_text.h"
 #include "parallel/repartition/grown_batch.h"
 
 namespace concertina {
@@ -90,9 +91,9 @@ LayoutDecision decide(const LayoutView& view) {
       make_layout(fill(now, grid.pp), grid, view.job.microbatches * request.batches, leaves);
   Assignment next = assign(view.job, request);
   decision.reason = fmt::format(
-      "the largest of {} stages would have {:.4g} million parameters, counting a sixth of frozen "
+      "the largest of {} would have {:.4g} million parameters, counting a sixth of frozen "
       "ones; at the start it had {:.4g}",
-      depth, largest(now, fill(now, depth)) * 1e-6, limit * 1e-6);
+      counted(depth, "stage"), largest(now, fill(now, depth)) * 1e-6, limit * 1e-6);
   if (next.layout == view.now.layout) return decision;
   if (const std::string refusal = view.forecast.refusal(next); !refusal.empty())
     decision.reason = fmt::format("{} is not possible: {}", describe(request, next), refusal);

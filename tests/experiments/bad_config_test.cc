@@ -163,7 +163,7 @@ TEST(Config, BadSetsNameTheWord) {
         "batch.global=1\nother=2", "batch.globl=1", "batch=1", "batch.global.x=1", "data.text=\"a",
         "run.name=\xff", "cache.disk=5", "cache.disk=\"1 B"}) {
     const Error error = input_error([&] { with_set(word); });
-    expect_has(error.where(), "--set");
+    expect_has(error.where(), "command line");
     EXPECT_FALSE(error.fix().empty()) << word;
   }
 }

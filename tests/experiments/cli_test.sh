@@ -328,6 +328,8 @@ refused 'no such file' plan move --world 2 --to parallel.pp=2 --costs nowhere
 refused "unknown subcommand 'serach'" plan serach @search.toml
 refused 'try: search (one of: show, search, move, freeze)' plan serach
 refused 'neither @FILE.toml nor a run directory' plan missing.toml
+refused 'try: parallel.pp=VALUE' plan parallel.pp 2 0
+refused 'at: command line: parallel.pp' plan parallel.pp=0.5
 while IFS='|' read -r text arguments; do refused "$text" plan $arguments; done << 'END'
 concertina plan search @FILE|@search.toml --search --world 8 --machine laptop
 concertina plan freeze @FILE|@search.toml --freeze linear --epochs 7

@@ -103,7 +103,7 @@ TEST(Config, LaterOverlaysWinAndSetWinsLast) {
   EXPECT_EQ(config.batch.global, 24);
   EXPECT_EQ(config.optimizer.lr, 1.0);  // an integer is a number
   EXPECT_EQ(load_config({over.path(), base.path()}, {}).model.layers, 2);
-  EXPECT_EQ(config.where("model.layers"), "--set: model.layers");
+  EXPECT_EQ(config.where("model.layers"), "command line: model.layers");
   EXPECT_EQ(config.where("model.width"), base.path() + ":2:9: model.width");
   EXPECT_EQ(config.where("model.heads"), "model.heads (default)");
 }

@@ -13,7 +13,7 @@ TEST(FreezeKeys, BecomeTheRulesOfAModel) {
   const RunConfig config = load_config(
       {}, {"freeze.policy=pipetransformer", "freeze.alpha=0.25", "freeze.rounding=floor",
            "freeze.unfreeze=loss", "freeze.unfreeze_rise=0.3", "run.steps=70", "lr.warmup=7"});
-  EXPECT_EQ(config.where("freeze.alpha"), "--set: freeze.alpha");
+  EXPECT_EQ(config.where("freeze.alpha"), "command line: freeze.alpha");
   const FreezeRules rules = freeze_rules(config, spec_of_layers(4));
   EXPECT_EQ(rules.layers, 4);
   EXPECT_EQ(rules.most, 4);

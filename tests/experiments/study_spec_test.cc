@@ -181,8 +181,10 @@ parallel.schedule = {choice = ["1f1b", "zb-v"]}
   const StudySpec spec = seeded("1");
   EXPECT_EQ(values_of(spec, "optimizer.lr"), values_of(seeded("1"), "optimizer.lr"));
   EXPECT_NE(values_of(spec, "optimizer.lr"), values_of(seeded("2"), "optimizer.lr"));
+  const std::vector<std::string> rates = values_of(spec, "optimizer.lr");
+  EXPECT_EQ(std::set(rates.begin(), rates.end()).size(), 400U) << "equal draws are no replicas";
   double logs = 0;
-  for (const std::string& value : values_of(spec, "optimizer.lr")) {
+  for (const std::string& value : rates) {
     EXPECT_GE(std::stod(value), 1e-4);
     EXPECT_LE(std::stod(value), 1e-2);
     logs += std::log10(std::stod(value));

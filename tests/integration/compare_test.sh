@@ -60,10 +60,19 @@ cp runs/one/metrics.jsonl bare
 compare 0 bare runs/one
 says 'one against bare \(at step 12\): the same losses over 12 steps'
 
+# What cannot be read is no difference of the runs, and is said.
+cp -r runs/one runs/text
+sed -i '7s/"loss":[^,]*/"loss":"text"/' runs/text/metrics.jsonl
+compare 0 runs/one runs/text --same
+says "the same losses over 12 steps; loss of step 7 is not a number in a log: 'text'; the same final state"
+head -c 40 runs/one/result.json >runs/text/result.json
+compare 0 runs/one runs/text
+says 'runs/text/result.json: skipped: not valid JSON'
+
 refused "at least two runs" compare runs/one
 refused "twice" compare runs/one runs/../runs/one
 refused "no run in this folder" compare runs/one "$folder/runs/one/checkpoints"
-refused "no run in this folder" compare runs/one nothing
+refused "no such file or directory" compare runs/one nothing
 printf x | dd of="$(ls -d runs/two/checkpoints/step-*/shard-*.h5 | head -n 1)" bs=1 seek=4100 conv=notrunc status=none
 refused "shard-" compare runs/one runs/two
 echo "1 passed, 0 failed"

@@ -146,6 +146,23 @@ stands_still() {
     fail "rank $stopped of $ranks is stopped and not reported"
   rm -rf runs/still
 }
+# A rank that a signal has stopped is named with the command that resumes it.
+started 2 halted --set parallel.dp=2
+for child in $(children_of "$(cat pid)"); do
+  [ "$(rank_of "$child")" != 1 ] || halted=$child
+done
+kill -STOP "$halted"
+until grep -q "rank 1 is stopped by a signal.*to resume: kill -CONT $halted\$" err; do
+  kill -0 $process 2> /dev/null || { fail 'a stopped rank is not named with its process'; break; }
+  sleep 0.1
+done
+steps=$(wc -l < runs/halted/metrics.jsonl)
+kill -CONT "$halted"
+until [ "$(wc -l < runs/halted/metrics.jsonl)" -gt "$steps" ]; do
+  kill -0 $process 2> /dev/null || { fail 'the run did not go on after SIGCONT'; break; }
+  sleep 0.1
+done
+kill -USR1 "$(cat pid)"; wait $process
 for stopped in 0 1 2; do stands_still 3 $stopped --set parallel.dp=3 --set batch.global=12 \
   --set batch.microbatches=12; done
 for stopped in 0 1 2 3; do stands_still 4 $stopped --set parallel.pp=2; done
@@ -168,7 +185,7 @@ started 2 mpirun-int --set parallel.pp=2
 kill -INT "$(cat pid)"
 wait $process
 grep -q '"exit":75' runs/mpirun-int/launches.jsonl || fail 'SIGINT of mpirun: nothing was committed'
-grep -q 'stopped by SIGTERM (mpirun forwards Ctrl-C as SIGTERM) after step [0-9]*; rerun the same command to resume' err ||
+grep -q 'stopped by SIGTERM (mpirun forwards Ctrl-C as SIGTERM) after step [0-9]*, whose checkpoint is saved; rerun the same command to resume' err ||
   fail 'SIGINT of mpirun: the program does not report that it was stopped'
 # A rank that dies is reported by another rank, with what to do.
 dies() {

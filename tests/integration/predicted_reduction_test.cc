@@ -127,7 +127,7 @@ TEST_F(PredictedReduction, GrowsWithTheLink) {
 
 TEST_F(PredictedReduction, IsLeftOutWithoutCosts) {
   std::ofstream(path("costs.json")) << "{";
-  EXPECT_NE(recorded().known.missing, "");
+  EXPECT_EQ(recorded().known.missing, "invalid JSON (" + path("costs.json") + ")");
   std::filesystem::remove(path("costs.json"));
   const Recorded run = recorded();
   EXPECT_FALSE(run.known.costs);

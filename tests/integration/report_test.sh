@@ -71,7 +71,7 @@ grep -q 'without the reduction of gradients: the run has no costs.json' out ||
   fail 'a report without costs.json does not say so'
 
 report runs/silent && grep -q 'no step was recorded' out || fail 'the report of a run without a trace'
-refused 'not a run directory' runs
+report runs && grep -q '"text":"one (report)","href":"one/report.html"' runs/report.html || fail 'an index of runs'
 refused 'not a run directory' nowhere
 head -c 5000 runs/stages/trace.json > short && mv short runs/stages/trace.json
 refused 'runs/stages/trace.json' runs/stages

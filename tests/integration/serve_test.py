@@ -116,10 +116,11 @@ def check_running():
         while not (metrics.exists() and metrics.stat().st_size > 2000):
             assert running.poll() is None
             time.sleep(0.05)
-        with Server() as server:  # serves the run written last
-            first = server.json("state")
+        with Server() as server:  # of all in runs/
+            assert [row[0]["text"] for row in server.json("state")["blocks"][0]["rows"]] == ["one", "two"]
+            first = server.json("state?trial=two")
             time.sleep(1)
-            later = server.json("state")
+            later = server.json("state?trial=two")
             done = [int(said(state)[1]["steps"].split()[0].replace(",", "")) for state in (first, later)]
             assert first["title"] == "two" and done[1] > done[0] and "finished" not in later["sub"], (done, later["sub"])
     finally:

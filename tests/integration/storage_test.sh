@@ -64,13 +64,28 @@ every='--set checkpoint.every=2 --set checkpoint.keep=9'
 failing "fsync 1 1000 $ENOSPC step-00000002.partial" 0 gap $every
 grep -q 'warning.*cannot write the checkpoint of step 2: fsync failed: No space left' err ||
   fail 'a failed checkpoint is not reported'
+grep -q 'warning.*the checkpoint of step 4 is written; 1 before it could not be' err ||
+  fail 'the number of checkpoints that failed is not told'
 commits gap 4 6
 same_bits gap
+failing "fsync 1 1000 $ENOSPC .partial" 1 none --set checkpoint.every=1
+[ "$(grep -c warning err)" = 1 ] || fail "a full disk is told of several times: $(cat err)"
+grep -q 'the weights after step 6 are not saved: fsync failed: No space left' err ||
+  fail 'a full disk at the end: it is not said that nothing is saved'
 failing "fsync 1 1000 $EIO step-00000006.partial" 1 last $every
-one_message 'fsync failed: Input/output error' 'the last checkpoint fails'
+one_message 'step 6 are not saved: fsync failed: Input/output error' 'the last checkpoint fails'
 commits last 2 4
 train 0 last $every
 same_bits last
+
+# A path without rights is bad input, a full disk a failure, whoever meets them.
+printf 'base = "base.toml"\n[launch]\nranks = 1\n' > study.toml
+for place in '13 2' '28 1'; do
+  set -- $place
+  failing "mkdir 1 9 $1 runs/denied" "$2" denied
+  exits "$2" "study run without a folder ($1)" env "LD_PRELOAD=$shim" "FAILING_CALL=mkdir 1 9 $1 studies" \
+    "$binary" study run study.toml
+done
 
 end_of_first_cases
 # A first start that is killed at any call can be repeated.

@@ -37,6 +37,8 @@ parallel.dp = [1, 2]
 [launch]
 command = "$launcher"
 END
+runs 0 grid --dry-run
+grep -qx '8 trials to run' out || fail 'a dry run does not count the trials'
 runs 0 grid
 [ "$(column studies/grid state | sort | uniq -c | awk '{ print $1 $2 }')" = 8done ] || fail 'not 8 trials done'
 [ "$(column studies/grid state_sha256 | sort -u | wc -l)" = 2 ] || fail 'the bits of each seed are not the same'
@@ -48,6 +50,11 @@ for ended in 1 3 5; do
   wait $process 2> /dev/null
 done
 exits 0 'continuing by the folder' "$binary" study run killed/grid
+rm -r killed/grid/3 killed/grid/results.csv*
+runs 0 grid --dir killed --dry-run
+grep -qE '^1 trial to run; skipped as finished: 1-2,4-8; expected to take [0-9:]+ \([0-9.]+ s per trial, as so far\)$' out ||
+  fail 'a dry run does not tell what is skipped and how long the rest takes'
+exits 0 'the trial that is left' "$binary" study run killed/grid
 for name in trial state parallel.schedule parallel.pp run.seed loss validation_loss grad_norm state_sha256 layout config_sha256; do
   same studies/grid killed/grid $name
 done

@@ -36,7 +36,7 @@ TEST(Table, FilesOfPandasAreReadAsPandasReadsThem) {
       EXPECT_EQ(read.rows()[i].text[0], expected[i][0].get<std::string>()) << name << " " << i;
       EXPECT_EQ(read.rows()[i].label.text, expected[i][1].get<std::string>()) << name << " " << i;
     }
-    expect_has(read.summary(), "columns     text and the label label; not ");
+    expect_has(read.summary(), "columns     text; label: label; ignored: ");
   }
 }
 

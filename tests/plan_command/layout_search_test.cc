@@ -104,7 +104,12 @@ TEST(PlannerSearch, TimesAreThoseOfAPlan) {
   const auto report =
       search_report(families().front(), {.world = 4, .machine = "a100-80gb", .top = 5, .tp = {2}});
   EXPECT_TRUE(report["layouts"][0]["plan_show_s"].is_null());
-  expect_has(search_text(report), "does not run in Concertina\n");
+  expect_has(search_text(report), "needs tensor parallelism, which Concertina lacks\n");
+  expect_has(search_text(report), "none of these 5 run in Concertina");
+  const auto mixed = search_report(families().front(),
+                                   {.world = 4, .machine = "a100-80gb", .top = 20, .tp = {1, 2}});
+  EXPECT_TRUE(mixed["layouts"].front()["runs_here"].get<bool>());
+  EXPECT_FALSE(mixed["layouts"].back()["runs_here"].get<bool>());
 }
 
 /// A layout that fits by the model, but not in an actual run, is not among the best.

@@ -1,6 +1,7 @@
 """The pages of runs show what the logs contain; the live page's server answers only allowed requests."""
 import base64
 import contextlib
+import errno
 import hashlib
 import http.client
 import json
@@ -23,7 +24,7 @@ from concertina.results import StudyResults
 from concertina.study_page import StudyPage, compare_page
 from concertina.study_table import TableOptions, make_table
 from concertina.errors import InputError
-from concertina.files import read_lines
+from concertina.files import read_lines, replace_file
 from concertina.live import PageServer, Served
 from concertina.page import MOST_POINTS, page, reduced, smoothed
 from concertina.run_course import course_of
@@ -247,21 +248,8 @@ def test_recorded_steps_are_what_the_program_says(run, program, tmp_path):
     assert (tmp_path / "words").read_text(encoding="utf-8").endswith("--data --step 9")
     concertina.write_report(folder, tmp_path / "steps.svg")
     assert "Predicted: 20 ms" in re.sub(r"<!-- | -->", "", (tmp_path / "steps.svg").read_text(encoding="utf-8"))
-    with pytest.raises(InputError, match="a picture shows the timelines of one run"):
-        concertina.write_report(folder, tmp_path / "steps.svg", compare_with=folder)
     with pytest.raises(InputError, match="no step of this run was recorded"):
         concertina.write_report(run("log", metrics(range(1, 61)), config=""), tmp_path / "steps.pdf")
-
-
-def test_beside_compares_what_is_of_one_measure(run, program):
-    one, other = (run(name, metrics(range(1, 61)), [validation(step, loss / step) for step in (10, 60)])
-                  for name, loss in (("a", 30), ("b", 60)))
-    drawn = chart(report(one, compare_with=other), "held-out", "seconds of training")
-    assert series(drawn, "a")["x"] == [9, 59] and series(drawn, str(other))["y"] == [6, 1]
-    unlike = run("c", metrics(range(1, 61)), [validation(10, 3, data="other")])
-    assert "are not comparable: the held-out data" in said(report(one, compare_with=unlike))
-    with pytest.raises(InputError, match="not the directory of a trained run"):
-        report(one, compare_with=one.parent)
 
 
 def test_no_text_is_markup(run, program):
@@ -292,10 +280,43 @@ def test_the_command_prints_figures_and_the_page(run, program, capsys):
     assert out["all_steps"]["steps"] == 60 and out["course"]["changes"][0]["frozen_layers"] == 2
     assert commands.report(Options([f"--run={folder}", f"--output={folder}/b.html"])) == 0
     assert "recorded step 4: 20.50 ms, predicted 20.00 ms (-2.4%)" in (said := capsys.readouterr().out) and "1 change" not in said
-    for words, match in (([], "no run given"), ([f"--run={folder.parent}"], "not a run directory"),
+    for words, match in ((["--run=/nowhere"], "not a run directory"), ([f"--run={folder.parent.parent}"], "not a run directory"),
+                         ([f"--run={folder.parent}", "--step=3"], "--step has no effect on a folder"),
                          ([f"--run={folder}", f"--output={folder}/no/page.html"], "cannot write this file")):
         with pytest.raises(InputError, match=match):
             commands.report(Options(words))
+
+
+def test_a_folder_of_runs_has_an_index(run, capsys):
+    folder = run("b", *elastic()).parent
+    run("a", metrics(range(1, 31), loss=2.5), [validation(20, 1.25)])
+    (folder / "b" / "report.html").touch()
+    (folder / "notes").mkdir()
+    assert commands.report(Options([f"--run={folder}"])) == 0 and capsys.readouterr().out == f"{folder}/report.html\n"
+    first, other = data_of((folder / "report.html").read_text(encoding="utf-8"))["blocks"][0]["rows"]
+    assert first[0] == {"text": "a", "href": "a"} and first[2:6] == ["pp2 1f1b", "30 of 60", "2.5", "1.25"], first
+    assert other[0] == {"text": "b (report)", "href": "b/report.html"}
+    served = Served(str(folder))
+    assert json.loads(served.answer("state", {})[2])["blocks"][0]["rows"][0][0] == {"text": "a", "href": "#a"}
+    assert json.loads(served.answer("state", {"trial": "a"})[2])["title"] == "a"
+    for name in ("notes", "../runs/a", "..", "/etc"):
+        assert served.answer("state", {"trial": name})[0] == 404, name
+
+
+def test_the_layouts_of_an_elastic_run_are_its_title():
+    lines = metrics(range(1, 61), layout=lambda step: "pp4" if step <= 20 else "pp2xdp2" if step <= 40 else "dp4")
+    assert course_of(lines, [], [], []).layouts_text() == "pp4 until step 20, then pp2xdp2 until step 40, then dp4"
+    assert course_of(metrics(range(1, 61)), [], [], []).layouts_text() == ""
+
+
+def test_a_full_disk_is_a_failure_and_a_path_without_rights_is_bad_input(tmp_path, monkeypatch):
+    for number, code in ((errno.ENOSPC, 1), (errno.EIO, 1), (errno.EACCES, 2), (errno.EROFS, 2), (errno.ENOENT, 2)):
+        def replace(*_, number=number):
+            raise OSError(number, os.strerror(number))
+        monkeypatch.setattr(os, "replace", replace)
+        with pytest.raises(InputError, match="cannot write this file") as raised:
+            replace_file(tmp_path / "page.html", "")
+        assert raised.value.code == code, number
 
 
 def test_compare_shows_the_runs_beside_each_other(run, program, tmp_path):
@@ -308,7 +329,7 @@ def test_compare_shows_the_runs_beside_each_other(run, program, tmp_path):
         assert series(drawn, "b")["y"] == [3.5] * 60 and series(drawn, "a")["x"][0] == first
     assert [block["x"] for block in blocks(data, "chart") if block["title"].startswith("loss")] == ["step", "seconds of training"]
     assert "lr.peak" in said(data) and all(line in said(data) for line in compared.bit_lines()) and '"runs/a"' in said(data)
-    assert [row["text"] for row in next(blocks(data, "bars"))["rows"]] == ["20 ms, bubble 25.0% of all steps"] * 2
+    assert [row["text"] for row in next(blocks(data, "bars"))["rows"]] == ["all steps: 20 ms, bubble 25.0%"] * 2
     grown = run("c", metrics(range(1, 61), tokens_per_s=lambda step: 5000.0 * (1 + (step > 30))), [validation(10, 4, data="other")])
     data = compare_page(concertina.compare(one, grown), tmp_path / "page.html")
     assert series(chart(data, "loss", "tokens"), "a")["x"][:2] == [100, 200] and "not comparable" in chart(data, "held-out")["note"]
@@ -349,7 +370,7 @@ def test_a_study_has_table_curves_times_trials_and_errors(study, tmp_path, progr
     assert ["lr.warmup", "5 (trials 2,4); 6 (trials 1,3)"] in section(data, "Settings")[0]["rows"]
     assert ["processor", "Zen (trials 1-6)"] in section(data, "Environment")[0]["rows"]
     bar = next(blocks(data, "bars"))["rows"][0]
-    assert bar["values"] == pytest.approx([7.5, 2, 0.5]) and bar["text"] == "10 ms, bubble 25.0% of recorded steps (20.0% of all)"
+    assert bar["values"] == pytest.approx([7.5, 2, 0.5]) and bar["text"] == "recorded steps: 10 ms, bubble 25.0%; all steps: bubble 20.0%"
     assert [one["name"] for one in chart(data, "loss")["series"]] == ["a trial"] * 2 + ["1f1b, zb-v (the same values)"]
 
 
@@ -472,7 +493,8 @@ def test_a_study_is_followed_with_its_runs(study, program):
     with serving(folder) as ask:
         state = json.loads(ask("state")[2])
         rows = next(blocks(state, "table"))["rows"]
-        assert rows[0][0] == {"text": "1", "href": "#1"} and rows[0][3:] == ["30 of 60", "3.7", "1 s"] and rows[1][3:] == ["", "", ""]
+        assert rows[0][0] == {"text": "1", "href": "#1"} and rows[0][3:6] == ["pp2 1f1b", "30 of 60", "3.7"] and rows[0][-1] == "1 s"
+        assert rows[1][3:] == [""] * 6
         trial = json.loads(ask("state?trial=1")[2])
         assert trial["title"] == "trial 1" and [block["text"] for block in blocks(trial, "fold")] == ["the last words\n"]
         assert ask("state?trial=2")[0] == 500 and ask("state?trial=x")[0] == 404 and ask("state?trial=../1")[0] == 404

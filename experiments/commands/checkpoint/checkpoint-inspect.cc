@@ -3,8 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/text/number_text.h"
 #include "experiments/commands/checkpoint/checkpoint_options.h"
 #include "experiments/hugging_face/stored_run.h"
+#include "experiments/predict/report_parts.h"
 #include "io/checkpoint/checkpoint_reader.h"
 
 namespace concertina {
@@ -40,17 +42,16 @@ Json inspect(const std::string& commit) {
 }
 
 void print_inspection(const Json& report) {
-  fmt::print("{}\nstep {}, {} bytes in {} shard{}\n", report["path"].get<std::string>(),
-             report["step"].get<std::int64_t>(), report["bytes"].get<std::uint64_t>(),
-             report["shards"].size(), report["shards"].size() == 1 ? "" : "s");
-  if (!report["metadata"].empty()) fmt::print("metadata {}\n", report["metadata"].dump());
+  fmt::print("{}\nstep {}, {} bytes in {}\n", report["path"], report["step"], report["bytes"],
+             counted(std::ssize(report["shards"]), "shard"));
   for (const Json& shard : report["shards"])
-    fmt::print("  {:<28} {:>14} bytes {:>6} pieces\n", shard["file"].get<std::string>(),
-               shard["bytes"].get<std::uint64_t>(), shard["pieces"].get<std::uint64_t>());
+    fmt::print("  {:<28} {:>14} bytes {:>6} pieces\n", shard["file"], shard["bytes"],
+               shard["pieces"]);
   for (const Json& tensor : report["tensors"])
-    fmt::print("  {:<28} [{}]  {}\n", tensor["name"].get<std::string>(),
+    fmt::print("  {:<28} [{}]  {}\n", tensor["name"],
                fmt::join(tensor["shape"].get<std::vector<std::int64_t>>(), ", "),
                fmt::join(tensor["parts"].get<std::vector<std::string>>(), " "));
+  for (const auto& [key, value] : report["metadata"].items()) fmt::print("  {} = {}\n", key, value);
 }
 
 int run_checkpoint_inspect(const CheckpointOptions& options) {

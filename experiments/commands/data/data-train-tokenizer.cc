@@ -79,8 +79,7 @@ void require_options(const TrainTokenizerOptions& options) {
 int run_train_tokenizer(const TrainTokenizerOptions& options) {
   require_options(options);
   const std::string path = (std::filesystem::path(options.out) / "tokenizer.json").string();
-  if (std::error_code error; std::filesystem::exists(path, error))
-    throw_input("the tokenizer already exists", path, "another --out");
+  require_nothing_at(path, "another --out");
   if (std::error_code error; std::filesystem::exists(options.out, error) &&
                              !std::filesystem::is_directory(options.out, error))
     throw_input("not a directory", options.out, "--out DIRECTORY, existing or new");

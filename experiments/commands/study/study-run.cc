@@ -4,12 +4,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "core/error.h"
 #include "core/text/number_text.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/study/study_options.h"
+#include "experiments/record/progress.h"
 #include "experiments/study/trial_launch.h"
 
 namespace concertina {
@@ -42,16 +45,35 @@ NamedStudy study_of(const StudyRunCommand& options) {
 
 /// Prints what `run` would launch: makes the same checks and skips finished trials.
 void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) {
-  std::map<int, TrialState> states = states_of(spec, paths.root);
+  std::map<int, TrialRecord> stored = stored_trials(spec, paths.root);
+  const SearchMethod& method = method_of(spec.search);
+  const int jobs = spec.launch.jobs;
   std::string text;
+  std::vector<int> skipped;
+  int left = 0, finished = 0;
+  double seconds = 0;  // of skipped trials
   for (const Trial& trial : trials_of(spec)) {
-    const TrialState state = states[trial.number];
-    const bool failed = state == TrialState::failed || state == TrialState::timed_out;
-    if (state != TrialState::open && !(failed && retry_failed)) continue;
-    text += fmt::format("{}: {}\n   {}\n", trial.number, settings_text(trial.settings),
-                        launch_line(spec, paths, trial, own_program()));
+    TrialRecord& before = stored[trial.number];
+    const bool failed = before.state == TrialState::failed || before.state == TrialState::timed_out;
+    if (before.state == TrialState::open || (failed && retry_failed)) {
+      ++left;
+      text += fmt::format("{}: {}\n   {}\n", trial.number, settings_text(trial.settings),
+                          launch_line(spec, paths, trial, own_program()));
+    } else {
+      skipped.push_back(trial.number);
+      seconds += before.figures["trial_s"];
+      ++finished;
+    }
   }
-  print_once(text.empty() ? "no trials left\n" : text);
+  text += method.proposes() ? "the sampler chooses the trials"
+                            : fmt::format("{} to run", counted(left, "trial"));
+  if (jobs > 1) text += fmt::format(", up to {} at a time", jobs);
+  if (method.rungs != nullptr) text += "; the search stops some of them early";
+  if (!skipped.empty()) text += fmt::format("; skipped as finished: {}", to_ranges(skipped));
+  if (const double mean = seconds / std::max(1, finished); left * mean > 0)
+    text += fmt::format("; expected to take {} ({:.3g} s per trial, as so far)",
+                        format_duration(mean * std::ceil(1.0 * left / jobs)), mean);
+  print_once(text + "\n");
 }
 
 nlohmann::ordered_json summary_json(const StudyFolder& folder, const StudySummary& summary) {
@@ -96,7 +118,7 @@ std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
   }
   if (summary.failed + summary.timed_out > 0)
     text += "rerun with --retry-failed to run failed trials again\n";
-  if (summary.interrupted) text += "stopped by a signal; rerun the same command to continue\n";
+  if (summary.interrupted) text += stopped_text();
   return text + fmt::format("results: {}\n", folder.paths().results());
 }
 

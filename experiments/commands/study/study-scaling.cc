@@ -119,7 +119,7 @@ int run_scaling(const ScalingCommand& given) {
   StudyRun run(spec, folder, {.program = own_program(), .cores = one_per_core(allowed_cpus())});
   const StudySummary summary = run.run(stop_signal, wait_for_trials);
   if (summary.interrupted) {
-    print_once("stopped by a signal; rerun the same command to continue\n");
+    print_once(stopped_text());
     return static_cast<int>(Exit::preempted);
   }
   if (const int code =

@@ -16,11 +16,11 @@ struct StudySubmitCommand : StudyFileOptions {
 nlohmann::ordered_json study_json(const StudySpec& spec, const std::string& folder) {
   nlohmann::ordered_json json = {
       {"name", spec.name}, {"folder", folder}, {"trials", nlohmann::ordered_json::array()}};
-  std::map<int, TrialState> states = states_of(spec, folder);
+  std::map<int, TrialRecord> stored = stored_trials(spec, folder);
   for (const Trial& trial : trials_of(spec))
     json["trials"].push_back(
         {{"trial", trial.number},
-         {"state", name_of(states[trial.number])},
+         {"state", name_of(stored[trial.number].state)},
          {"ranks", ranks_of(spec, trial.settings, config_of(spec, trial.settings))}});
   return json;
 }

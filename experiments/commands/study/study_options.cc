@@ -86,12 +86,12 @@ NamedStudy read_folder_study(const std::string& folder) {
   return study;
 }
 
-std::map<int, TrialState> states_of(const StudySpec& spec, const std::string& folder) {
-  std::map<int, TrialState> states;
-  if (!std::filesystem::exists(StudyPaths(folder, spec).study())) return states;
+std::map<int, TrialRecord> stored_trials(const StudySpec& spec, const std::string& folder) {
+  std::map<int, TrialRecord> stored;
+  if (!std::filesystem::exists(StudyPaths(folder, spec).study())) return stored;
   require_same_study(folder, spec);
-  for (const TrialRecord& trial : read_study(folder).trials) states[trial.number] = trial.state;
-  return states;
+  for (const TrialRecord& trial : read_study(folder).trials) stored[trial.number] = trial;
+  return stored;
 }
 
 NamedStudy read_named_study(const StudyFileOptions& options) {
@@ -134,6 +134,12 @@ void hold_study_signals() {
   hold_stop_signals();
   const sigset_t child = child_signal();
   sigprocmask(SIG_BLOCK, &child, nullptr);
+}
+
+std::string stopped_text() {
+  const int signal = stop_signal();
+  return (signal == 0 ? "trials were interrupted" : "stopped by " + signal_text(signal)) +
+         "; rerun the same command to continue: unfinished trials resume from their checkpoints\n";
 }
 
 void wait_for_trials() {

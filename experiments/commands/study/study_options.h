@@ -43,14 +43,16 @@ struct NamedStudy {
 NamedStudy read_named_study(const StudyFileOptions& options);
 /// Reads the study of a folder.
 NamedStudy read_folder_study(const std::string& folder);
-/// The states of a study's trials in `folder`, by number; empty if the folder does not exist.
-/// Throws Error{bad_input} if it belongs to another study.
-std::map<int, TrialState> states_of(const StudySpec& spec, const std::string& folder);
+/// The trials of a study in `folder`, by number; empty if the folder does not exist. Throws
+/// Error{bad_input} if it belongs to another study.
+std::map<int, TrialRecord> stored_trials(const StudySpec& spec, const std::string& folder);
 
 /// Throws Error{bad_input} under mpirun or srun; `command` is the `concertina study` subcommand.
 void require_no_launcher(const std::string& command);
 /// Blocks SIGTERM, SIGINT, SIGUSR1 and SIGCHLD until they are polled.
 void hold_study_signals();
+/// What to print if a study has stopped before its trials ended.
+std::string stopped_text();
 /// Returns when a trial has exited, but after a tenth of a second at the latest.
 void wait_for_trials();
 

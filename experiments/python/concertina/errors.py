@@ -1,5 +1,6 @@
 """Errors that a user can fix: what is wrong, where, and what is valid."""
 import difflib
+import errno
 import importlib
 import importlib.util
 import os
@@ -8,6 +9,7 @@ import typing
 
 LIBRARIES = ["matplotlib", "numpy", "onnx", "pandas", "scipy"]
 EXPORTS = {"mlflow": "mlflow-skinny alembic sqlalchemy"}  # packages whose names differ from the library's
+FAILURES = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}  # exit code 1; of other OSErrors 2
 
 class InputError(ValueError):
     """Invalid input, with a line for each of `what`, `where` and `fix`. Subcommands exit with `code`."""

@@ -8,7 +8,7 @@ import stat
 import sys
 import typing
 
-from .errors import InputError
+from .errors import FAILURES, InputError
 
 _MOST_BYTES = 1 << 30
 _MOST_READ = 64 << 20  # bytes of a followed file to read at a time
@@ -159,4 +159,4 @@ def replace_file(path: str | os.PathLike[str], data: str | bytes) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise InputError(f"cannot write this file: {error.strerror}", str(path),
-                         _ADVICE.get(error.errno or 0, "a file in an existing directory")) from error
+                         _ADVICE.get(error.errno or 0, "a file in an existing directory"), 1 if error.errno in FAILURES else 2) from error

@@ -1,4 +1,4 @@
-"""concertina report --serve: a live page of a run, or of a study with its runs. Reads only new data of logs.
+"""concertina report --serve: a live page of a run, or of a study or folder with its runs. Reads only new data of logs.
 
 The server only listens on this machine, answers GET requests below an address with a random token, and only reads. Slow clients block
 nobody: each has a thread and a few seconds for its request.
@@ -31,6 +31,7 @@ from .names import clock_text, counted, figure_text, settings_text
 
 _NOW = "current report"
 MOST_NOTES, MOST_NOTE_TEXT, TAIL, CLIENT_SECONDS = 30, 240, 8 << 10, 10
+COLUMNS = ["state", "layout", "steps", "training loss", "held-out loss", "tokens/s", "time left"]  # of LiveRun.row()
 Answer = tuple[int, str, str]  # status, type and text
 Handler = typing.Callable[[str, dict[str, str]], Answer]  # receives the path below the token, and the query
 _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY"}
@@ -49,7 +50,7 @@ class LiveRun:
         self.events: list[Line] = []
         self.last: Line = {}
 
-    def look(self) -> None:
+    def look(self) -> LiveRun:
         lines = self._metrics.look()
         if self._cuts != self._metrics.cuts:
             self._cuts, self._events = self._metrics.cuts, Follower(self.path / "events.jsonl")
@@ -62,6 +63,7 @@ class LiveRun:
         self.events += self._events.look()
         if math.isnan(self.steps):
             self.steps = float(config_texts(self.path).get("run.steps") or "nan")
+        return self
 
     @property
     def done(self) -> float:
@@ -79,11 +81,23 @@ class LiveRun:
             return "–"
         return clock_text(round(max(0.0, self.steps - self.done) * statistics.median(times) / 1e3))
 
+    @property
+    def state(self) -> str:
+        if self.ended or not self.last:
+            return "finished" if self.ended else "no step yet"
+        return f"last step {clock_text(max(0, round(time.time() - self._metrics.written)))} ago"
+
+    @property
+    def held_out(self) -> list[Line]:
+        return [line for line in self.events if line.get("event") == "validation" and not math.isnan(number(line, "step"))]
+
+    def row(self) -> list[str]:
+        return [self.state, text(self.last, "layout"), f"{int(self.done):,} of {_count(self.steps)}", _value(self.last, "loss"),
+                _value((self.held_out or [{}])[-1], "loss"), _value(self.last, "tokens_per_s"), self.left]
+
     def content(self, name: str, more: typing.Sequence[Block] = ()) -> Block:
-        held = [line for line in self.events if line.get("event") == "validation" and not math.isnan(number(line, "step"))]
-        restarts = len(read_lines(self.path / "restarts.jsonl"))
-        said = ["finished" if self.ended else f"the last step was written {clock_text(max(0, round(time.time() - self._metrics.written)))} ago"
-                if self.last else "no step yet", text(self.last, "layout"), f"restarts: {restarts}" if restarts else ""]
+        held, restarts = self.held_out, len(read_lines(self.path / "restarts.jsonl"))
+        said = [self.state, text(self.last, "layout"), f"restarts: {restarts}" if restarts else ""]
         tiles = [(f"{int(self.done):,} of {_count(self.steps)}", "steps"), *[(self.left, "left")] * (not self.ended),
                  (_value(self.last, "loss"), "loss"), (_value(self.last, "tokens_per_s"), "tokens per second")]
         tiles += [(_value(held[-1], "loss"), f"held-out loss at step {number(held[-1], 'step'):.0f}")] if held else []
@@ -120,27 +134,42 @@ def _load() -> list[tuple[str, str]]:
     return [(f"{os.getloadavg()[0]:.3g}", f"load of {os.cpu_count()} cores")]
 
 
+def runs_in(folder: pathlib.Path) -> list[pathlib.Path]:
+    """The runs in a folder that is not a run itself, by name."""
+    return sorted(filter(is_run, folder.iterdir())) if folder.is_dir() and not is_run(folder) else []
+
+
+def index_page(folder: pathlib.Path, live: typing.Callable[[pathlib.Path], LiveRun], link: typing.Callable[[pathlib.Path], Block]) -> Block:
+    """A row for each run in `folder`. `link`: the cell of its name."""
+    rows = [[link(run), *live(run).row()] for run in runs_in(folder)]
+    return content(folder.resolve().name, counted(len(rows), "run"), [table(["run", *COLUMNS], rows, left=3)])
+
+
 class Served:
-    """Serves one run or study."""
+    """Serves one run, or a study or folder with its runs."""
 
     def __init__(self, directory: str):
         self.path = pathlib.Path(directory)
         self.is_study = (self.path / "study.toml").is_file()
-        self.runs: dict[int, LiveRun] = {}
-        if not self.is_study and not is_run(self.path):
-            raise InputError("neither a run nor a study", directory, "runs/NAME or studies/NAME")
+        self.is_folder = not self.is_study and bool(runs_in(self.path))
+        self.runs: dict[pathlib.Path, LiveRun] = {}
+        if not self.is_study and not self.is_folder and not is_run(self.path):
+            raise InputError("neither a run nor a study, nor a folder of runs", directory, "runs/NAME, runs or studies/NAME")
 
     def answer(self, path: str, query: dict[str, str]) -> Answer:
         trial = query.get("trial", "")
-        if path not in ("", "state", "report") or (trial and not (self.is_study and re.fullmatch("[1-9][0-9]{0,8}", trial))):
+        known = re.fullmatch("[1-9][0-9]{0,8}", trial) if self.is_study else self.path / trial in runs_in(self.path)
+        if path not in ("", "state", "report") or (trial and not known):
             return 404, "text/plain", "not found\n"
         if not path:
             waits = content(self.path.resolve().name, "loading", [], live=True)
             return 200, "text/html", page(waits)
         if path == "report":
             return 200, "text/html", self._report(trial)
-        return 200, "application/json", write_json(self._trial(int(trial)) if trial else self._study() if self.is_study else
-                                                     self._live(0, self.path).content(self.path.resolve().name, [_link(_NOW, "report")]))
+        return 200, "application/json", write_json(
+            self._trial(trial) if trial else self._study() if self.is_study else
+            index_page(self.path, self._live, lambda run: {"text": run.name, "href": f"#{urllib.parse.quote(run.name)}"}) if self.is_folder else
+            self._live(self.path).content(self.path.resolve().name, [_link(_NOW, "report")]))
 
     def _report(self, trial: str) -> str:
         if self.is_study and not trial:
@@ -149,37 +178,35 @@ class Served:
             from .study_table import TableOptions, make_table
             results = study_results(self.path)
             return page(StudyPage(results, make_table(results, TableOptions(mixed=True)), self.path / "report.html").content())
-        return page(report_page(load_run(self.path / trial / "run" if trial else self.path)))
+        return page(report_page(load_run(self._run(trial) if trial else self.path)))
 
-    def _live(self, number_of: int, directory: pathlib.Path) -> LiveRun:
-        run = self.runs.setdefault(number_of, LiveRun(directory))
-        run.look()
-        return run
+    def _run(self, trial: str) -> pathlib.Path:
+        return self.path / trial / ("run" if self.is_study else "")
 
-    def _trial(self, number_of: int) -> Block:
-        folder = self.path / str(number_of)
-        if not (folder / "run" / "config.toml").exists():
-            raise InputError(f"trial {number_of} has no run yet", str(folder), "a trial that has started")
+    def _live(self, directory: pathlib.Path) -> LiveRun:
+        return self.runs.setdefault(directory, LiveRun(directory)).look()
+
+    def _trial(self, trial: str) -> Block:
+        folder, run = self.path / trial, self._run(trial)
+        if self.is_study and not (run / "config.toml").exists():
+            raise InputError(f"trial {trial} has no run yet", str(folder), "a trial that has started")
         log: Block = {"kind": "fold", "summary": "end of its log", "text": read_tail(folder / "log.txt", TAIL), "blocks": []}
-        return self._live(number_of, folder / "run").content(f"trial {number_of}", [log] * bool(log["text"]) + [
-            _link(_NOW, f"report?trial={number_of}"), _link("all trials", "#")])
+        return self._live(run).content(f"trial {trial}" if self.is_study else trial, [log] * bool(log["text"]) + [
+            _link(_NOW, f"report?trial={urllib.parse.quote(trial)}"), _link("all trials" if self.is_study else "all runs", "#")])
 
     def _study(self) -> Block:
         study, rows, ended = study_results(self.path), [], 0
         for trial in study.runs:
             ended += trial.state != "open"
-            first: typing.Any = str(trial.number)
-            state, rest = trial.state + (f": {trial.error}" if trial.error else ""), ["", "", ""]
-            directory = self.path / str(trial.number) / "run"
-            if (directory / "config.toml").exists():
-                run = self._live(trial.number, directory)
-                first, state = {"text": first, "href": f"#{first}"}, "runs" if trial.state == "open" else state
-                rest = [f"{int(run.done):,} of {_count(run.steps)}", _value(run.last, "loss"), run.left]
-            settings = settings_text(trial.settings, trial.settings.values())
+            run, settings = self._run(str(trial.number)), settings_text(trial.settings, trial.settings.values())
+            began = (run / "config.toml").exists()
+            state = "runs" if began and trial.state == "open" else trial.state + (f": {trial.error}" if trial.error else "")
+            rest = self._live(run).row()[1:] if began else [""] * (len(COLUMNS) - 1)
+            first = {"text": f"{trial.number}"} | ({"href": f"#{trial.number}"} if began else {})
             rows.append([first, {"text": settings, "look": "text"}, {"text": state, "look": "text"}, *rest])
         return content(study.name, f"{ended} of {counted(len(rows), 'trial')} have finished", [
             {"kind": "progress", "share": ended / max(1, len(rows))}, {"kind": "tiles", "tiles": _load()}, words("heading", "Trials"),
-            table(["trial", "settings", "state", "steps", "loss", "left"], rows, left=3), _link("current page of the study", "report")])
+            table(["trial", "settings", *COLUMNS], rows, left=4), _link("current page of the study", "report")])
 
 
 def _link(label: str, href: str) -> Block:
@@ -275,16 +302,8 @@ class PageServer(http.server.ThreadingHTTPServer):
         self.server_close()
 
 
-def newest_run() -> str:
-    """The run in runs/ whose log was written last."""
-    written = [(path.stat().st_mtime, str(path.parent)) for path in pathlib.Path("runs").glob("*/metrics.jsonl") if path.is_file()]
-    if not written:
-        raise InputError("no run in runs/", "command line", "concertina report --serve RUN, or the folder of a study")
-    return max(written)[1]
-
-
 def serve(directory: str = "", port: int = 0) -> int:
-    """Serves a live page of the run or study until a signal arrives."""
-    chosen = directory or newest_run()
+    """Serves a live page of the run, of the study or of the runs in a folder (default: runs) until a signal arrives."""
+    chosen = directory or "runs"
     PageServer(port, Served(chosen).answer).serve(chosen)
     return 0

@@ -7,9 +7,11 @@ import base64
 import hashlib
 import html
 import math
+import os
 import pathlib
 import re
 import typing
+import urllib.parse
 
 from .files import json_text
 
@@ -85,6 +87,13 @@ def smoothed(y: typing.Sequence[float], span: float, rates: bool = False) -> lis
         else:
             means.append(math.nan)
     return means
+
+
+def run_link(text: str, directory: str | os.PathLike[str], output: str | os.PathLike[str]) -> Block:
+    """A cell of the page at `output` that links to the page of the run in `directory`, or to the directory without one."""
+    report = pathlib.Path(directory, "report.html")
+    target = os.path.relpath(report if report.is_file() else directory, os.path.dirname(os.path.abspath(output)))
+    return {"text": text + " (report)" * report.is_file(), "href": urllib.parse.quote(target)}
 
 
 def write_json(value: object) -> str:

@@ -12,6 +12,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 import typing
 
@@ -44,6 +45,8 @@ def call(*words: object) -> str:
         if "--json" in words:
             call(*(word for word in words if word != "--json"))  # raises the same error as text
         raise ProgramError((done.stderr or done.stdout).strip()[-4000:] or f"exit code {done.returncode}: concertina {words}", done.returncode)
+    if "--json" in words:
+        sys.stderr.write(done.stderr)  # warnings, such as of a damaged file
     return done.stdout
 
 

@@ -26,6 +26,7 @@ class Bits:
     steps: int = 0  # in both logs
     last_steps: list[int] = dataclasses.field(default_factory=list)
     log: dict[str, typing.Any] | None = None  # step, figure, one, other: the first difference of the logs
+    unread: str = ""  # the first figure that is not a number in one of the logs, which is no difference
     same_state: bool | None = None  # None if one of them lacks it
     checkpoints: int = 0  # of the same step
     tensor: dict[str, typing.Any] | None = None  # step, name, part, element, one, other: the first difference; tensors that differ, of how many
@@ -39,8 +40,9 @@ class Bits:
         text = f"the same losses over {counted(self.steps, 'step')}" if self.steps else "no step in common"
         if self.log:
             text = f"{self.log['figure']} differs from step {self.log['step']} on: {plain(self.log['one'])} against {plain(self.log['other'])}"
+        text += f"; {self.unread}" * bool(self.unread)
         last, other = self.last_steps
-        text += (f"; different lengths: {other} and {last} steps" if last != other else "; another final state" if self.same_state is False
+        text += (f"; different lengths: {other} and {counted(last, 'step')}" if last != other else "; another final state" if self.same_state is False
                  else "")
         if self.same_state:
             text += f"; the same final state ({self.state[:12]}...)"
@@ -61,7 +63,9 @@ def _compare_logs(one: str, other: str, bits: Bits) -> None:
     for step in common:
         for figure in ("loss", "grad_norm"):
             values = number(mine[step], figure), number(theirs[step], figure)
-            if values[0] != values[1] and not all(map(math.isnan, values)):
+            if bad := [line for line in (mine[step], theirs[step]) if not isinstance(line.get(figure), (float, int, type(None)))]:
+                bits.unread = bits.unread or f"{figure} of step {step} is not a number in a log: {bad[0][figure]!r}"
+            elif values[0] != values[1] and not all(map(math.isnan, values)):
                 bits.log = {"step": step, "figure": figure, "one": values[0], "other": values[1]}
                 return
 

@@ -88,6 +88,14 @@ class Course:
     def speed_up(self) -> float:
         return self.segments[0].mean * self.steps / self.seconds if self.segments else NAN
 
+    def layouts_text(self) -> str:
+        """ "pp4xdp1 until step 30, then pp1xdp4"; empty without a change of the layout."""
+        parts = [list(part) for _, part in itertools.groupby(self.segments, key=lambda one: one.layout)]
+        said = [f"{part[0].layout} until step {part[-1].last:.0f}" for part in parts[:-1]]
+        if len(said) > 3:
+            said[1:-1] = [f"{len(said) - 2} other layouts"]
+        return ", then ".join([*said, parts[-1][0].layout]) if said else ""
+
     def segment_after(self, change: Change) -> Segment | None:
         """The segment that starts with the step after `change`; None if another change follows directly."""
         segment = next((one for one in self.segments if one.first > change.step), None)

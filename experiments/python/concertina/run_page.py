@@ -1,5 +1,4 @@
 """The page of a run: the sections derived from its files."""
-import bisect
 import math
 import re
 import typing
@@ -9,7 +8,7 @@ from .page import LEAST_SMOOTHED, Block, Mark, chart, content, folded, line, sec
 from .recorded_steps import MOST_ROWS, bubble, memory, timeline
 from .run_course import Course, layers_text
 from .run_report import RunFiles
-from .run_log import Curve, Line, RunLog, config_texts, number, text
+from .run_log import Curve, Line, config_texts, number, text
 from .names import bytes_text, clock_text, counted, duration_text, figure_text
 
 MOST_CLASSES = 30  # that a picture can name
@@ -17,21 +16,24 @@ CURVES = {"loss": "loss, per target", "tokens_per_s": "tokens per second", "step
           "bubble": "bubble, share of a step", "grad_norm": "gradient norm, before clipping", "lr": "learning rate"}
 
 
-def report_page(run: RunFiles, other: tuple[str, RunLog] | None = None) -> Block:
+def report_page(run: RunFiles) -> Block:
     course = run.course
     unrecorded = "No step of this run was recorded (log.trace), so there is no timeline, bubble by cause or memory over a step."
     recorded = timeline(run) + bubble(run) + memory(run) if run.ranks else [words("note", unrecorded)]
+    changes = _changes(course)  # come first if there are any
     return content(run.name, _subtitle(run), [
-        {"kind": "tiles", "tiles": _tiles(run)}, *_comparison(run, course, other), *recorded, *_training(run, course), *_classes(run.result),
-        *_changes(course), *_about(run), *_setup(run)])
+        {"kind": "tiles", "tiles": _tiles(run)}, *_advice(course), *(changes if course.changes else []), *recorded,
+        *_training(run, course), *_classes(run.result), *([] if course.changes else changes), *_about(run), *_setup(run)])
 
 
 def _subtitle(run: RunFiles) -> str:
+    layouts = run.course.layouts_text()
     if run.ranks:
         known = run.recorded
-        return (f"{known['layout']} on {counted(len(run.ranks), 'rank')}, schedule {known['schedule']}, "
-                f"{known['pipelines'][-1]['microbatches'][1]} microbatches; {counted(known['steps'], 'step')} recorded")
-    layout = text(run.log.metrics[-1], "layout") if run.log.metrics else ""
+        return (f"{layouts or known['layout']}, on {counted(len(run.ranks), 'rank')}, schedule {known['schedule']}, "
+                f"{known['pipelines'][-1]['microbatches'][1]} microbatches; {counted(known['steps'], 'step')} recorded"
+                + f" with {known['layout']}" * bool(layouts))
+    layout = layouts or text(run.log.metrics[-1], "layout") if run.log.metrics else ""
     return layout or "a run of another program" if run.log.metrics else "no step yet"
 
 
@@ -39,7 +41,8 @@ def _tiles(run: RunFiles) -> list[tuple[str, str]]:
     every, known, result = run.totals, run.recorded, run.result
     tiles = []
     if "steps" in every:
-        tiles.append((duration_text(every["median_step_ms"] / 1e3), f"per step, median of all {int(every['steps']):,}"))
+        over = f"{int(every['steps']):,}" + " with all layouts" * bool(run.course.layouts_text())
+        tiles.append((duration_text(every["median_step_ms"] / 1e3), f"per step, median of all {over}"))
     if run.ranks:
         first, last = known["recorded_steps"][0], known["recorded_steps"][-1]
         steps = f"{first:,}" if first == last else f"{first:,} to {last:,}"
@@ -115,7 +118,7 @@ def _training(run: RunFiles, course: Course) -> list[Block]:
     if 0 < some != every:
         note = [words("note", f"The held-out curve covers the first {int(some):,} targets of the held-out data, as evaluated "
                       f"during training; the final loss over {int(every):,} targets is {number(last, 'loss'):.4f}.")]
-    marks = " Dashed: changes, numbered below." * bool(course.changes)
+    marks = " Dashed: changes, numbered above." * bool(course.changes)
     shaded = f" Shaded: frozen layers (full height: all {course.layers})." * bool(course.changes and course.layers)
     return section("Training", [*charts, *note], "Faint: every step. Strong: exponential mean over about 2% of the steps (tokens per "
                    f"second: total tokens over total seconds).{marks}{shaded}")
@@ -190,44 +193,10 @@ def _changes(course: Course) -> list[Block]:
     return section("Changes", blocks + notes, f"{course.took_text()}{took}.")
 
 
-def _losses(log: RunLog) -> tuple[list[float], list[float], float]:
-    """Seconds and held-out losses of evaluations of as much text as the first one, and the seconds of the whole run."""
-    steps, clock = list(log.seconds), list(log.seconds.values())
-    curve = log.curve("validation_loss").items() if clock and log.validations else []
-    points = [(([0.0] + clock)[bisect.bisect_right(steps, step)], loss) for step, loss in curve if math.isfinite(loss)]
-    return *unzipped(points), clock[-1] if clock else 0.0
-
-
-def _reached(seconds: list[float], losses: list[float], wanted: float) -> str:
-    return next((f"after {duration_text(at)}" for at, loss in zip(seconds, losses) if loss <= wanted), "never")
-
-
-def _comparison(run: RunFiles, course: Course, other: tuple[str, RunLog] | None) -> list[Block]:
-    def note(text_: str) -> list[Block]:
-        return section("Effect on the loss", [words("note", text_)])
-
-    if not other:
-        return note("This run froze layers. For the effect on the loss, compare it with a run without freezing: concertina report RUN "
-                    "--compare-with UNFROZEN, both with eval.every. Faster steps alone do not show it."
-                    ) if any(one.frozen > 0 for one in course.segments) else []
-    name, log = other
-    (mine_at, mine, mine_end), (their_at, theirs, their_end) = _losses(run.log), _losses(log)
-    if not mine or not theirs:
-        return note(f"{name if mine else run.name} has no evaluation by seconds of training to compare: set eval.every.")
-    here, there = ({key: one.get(key) for key in ("data", "measure", "tokens")} for one in (run.log.validations[0], log.validations[0]))
-    if not here["data"] or here != there:
-        why = "the held-out data, tokenizers or tasks differ" if here["data"] and there["data"] else \
-            "their data is not recorded"
-        return note(f"The held-out losses of {name} are not comparable: {why}.")
-    done = bisect.bisect_right(their_at, mine_end)
-    then = f"{theirs[done - 1]:.4f}" if done else "no evaluation yet"
-    lines = [line(run.name, mine_at, mine, points=True), line(name, their_at, theirs, "vermillion", points=True)]
-    drawn = chart("held-out loss, per target", lines, x="seconds of training",
-                  note="Training time includes decisions and layout changes, but not evaluations.")
-    return section("Effect on the loss", [drawn], f"This run trained for {duration_text(mine_end)} and ended at a held-out loss of "
-                   f"{mine[-1]:.4f}. {name} was at {then} after the same time, and reached {mine[-1]:.4f} "
-                   f"{_reached(their_at, theirs, mine[-1])}. It trained for {duration_text(their_end)} and ended at {theirs[-1]:.4f}, which "
-                   f"this run reached {_reached(mine_at, mine, theirs[-1])}.")
+def _advice(course: Course) -> list[Block]:
+    said = ("Faster steps alone do not show the effect of freezing on the loss: compare this run with one without freezing, both with eval.every: "
+            "concertina compare RUN UNFROZEN.")
+    return [words("note", said)] if any(one.frozen > 0 for one in course.segments) else []
 
 
 def plain_text(value: typing.Any, depth: int = 8) -> str:
@@ -237,6 +206,8 @@ def plain_text(value: typing.Any, depth: int = 8) -> str:
         return ", ".join(f"{key} {said}".strip() for key, one in pairs if (said := plain_text(one, depth - 1))) if depth else "..."
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float):
+        return figure_text(value)
     return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 

@@ -90,23 +90,16 @@ def report_json(run: RunFiles) -> dict[str, typing.Any]:
     return {"run": run.name, **recorded, "all_steps": run.totals, "course": run.course.json()}
 
 
-def write_report(run: str | os.PathLike[str], output: str | os.PathLike[str] = "", compare_with: str | os.PathLike[str] = "",
-                 step: int | None = None) -> RunFiles:
+def write_report(run: str | os.PathLike[str], output: str | os.PathLike[str] = "", step: int | None = None) -> RunFiles:
     """Writes the page of a run to `output`, or RUN/report.html; to .svg, .pdf or .png, only its predicted and measured timelines.
 
     `step`: the first step of the trace to show."""
     path = pathlib.Path(os.fspath(output) or pathlib.Path(run, "report.html"))
     if path.suffix.lower() in (".svg", ".pdf", ".png"):
-        if compare_with:
-            raise InputError("a picture shows the timelines of one run", "--compare-with", "--output FILE.html")
         return _write_timelines(os.fspath(run), path, step)
     from .run_page import report_page
-    other = (os.fspath(compare_with), read_log(os.fspath(compare_with))) if compare_with else None
-    if other and not other[1].metrics:
-        raise InputError("not the directory of a trained run", other[0],
-                         "--compare-with runs/NAME, with the same config without freeze.policy")
     files = load_run(os.fspath(run), step)
-    replace_file(path, page(report_page(files, other)))
+    replace_file(path, page(report_page(files)))
     return files
 
 

@@ -13,7 +13,7 @@ import typing
 from .files import read_text
 from .measures import why_unlike
 from .names import clock_text, counted, duration_text, figure_text, metric_named, trials_text
-from .page import SERIES, Block, chart, content, folded, line, section, smoothed, table, words
+from .page import SERIES, Block, chart, content, folded, line, run_link, section, smoothed, table, words
 from .recorded_steps import CAUSES, MOST_ROWS, cause_bars
 from .results import RUN_COLUMN, Cell, Runs, StudyResults, cell_text, figures_of, titles
 from .run_log import PLACES, Curve, RunLog, batches, config_texts, number, positive, read_log
@@ -60,10 +60,12 @@ class StudyPage:
 
     def content(self, first: typing.Sequence[Block] = ()) -> Block:
         """`first`: blocks before the table."""
-        shown = [{"kind": "tiles", "tiles": _tiles(self)}, *first, words("heading", "Table"),
-                 {"kind": "html", "html": table_text(self.table, "html", "difference")}]
-        parts = (_curves(self), _step_times(self.table), _trials(self), _errors(self), _settings(self), _origin(self.shown))
-        return content(self.table.study, _subtitle(self.results), [*shown, *itertools.chain(*parts)])
+        shown = [[{"kind": "tiles", "tiles": _tiles(self)}, *first],
+                 [words("heading", "Table"), {"kind": "html", "html": table_text(self.table, "html", "difference")}], _curves(self)]
+        if len(self.table.rows) > MOST_VALUES:  # curves before a long table
+            shown.append(shown.pop(1))
+        parts = (*shown, _step_times(self.table), _trials(self), _errors(self), _settings(self), _origin(self.shown))
+        return content(self.table.study, _subtitle(self.results), list(itertools.chain(*parts)))
 
 
 def compare_page(compared: RunComparison, output: str | os.PathLike[str]) -> Block:
@@ -174,6 +176,11 @@ def _mean(runs: Runs, column: str) -> float | None:
     return statistics.fmean(values) if values else None
 
 
+def _step_text(steps: str, ms: float | None, bubble: float | None) -> str:
+    said = [duration_text(one / 1e3) for one in (ms,) if one is not None] + [f"bubble {one:.1%}" for one in (bubble,) if one is not None]
+    return f"{steps} steps: {', '.join(said)}" if said else ""
+
+
 def _step_times(shown: StudyTable) -> list[Block]:
     """A step of each group, recorded if available, otherwise the mean of all: computing, and idle by cause. Skips groups without data."""
     bars: list[Block] = []
@@ -184,23 +191,17 @@ def _step_times(shown: StudyTable) -> list[Block]:
             continue
         shares = [_mean(runs, f"recorded.bubble_causes.{cause}") if of else None for cause in CAUSES]
         known = any(share is not None for share in shares)
-        of_all = _mean(runs, "bubble") if of else None
+        said = [_step_text("recorded", ms, bubble)] if of else []
         idle = [0 if known else ms * bubble, *(ms * max(0.0, share or 0) for share in shares)]
         bars.append({"name": label, "values": [ms * (1 - bubble), *idle],
-                     "text": f"{duration_text(ms / 1e3)}, bubble {bubble:.1%} of {'recorded' if of else 'all'} steps"
-                             + ("" if of_all is None else f" ({of_all:.1%} of all)")})
+                     "text": "; ".join(filter(None, [*said, _step_text("all", _mean(runs, "median_step_ms"), _mean(runs, "bubble"))]))})
     return section("Use of time", [cause_bars(bars, "ms")] if bars else [], "A step of each group, mean over its trials and over ranks: "
                    "the recorded steps if there is a trace, otherwise all. Idle time is by cause, as on the page of a run.")
 
 
 def _link(of: StudyPage, run: int, directory: str) -> typing.Any:
     """The number of a trial, with a link to its page or directory."""
-    if run not in of.logs:
-        return str(run)
-    report = os.path.join(directory, "report.html")
-    there = os.path.isfile(report)
-    target = os.path.relpath(os.path.abspath(report if there else directory), os.path.dirname(os.path.abspath(of.output)))
-    return {"text": f"{run}{' (report)' * there}", "href": pathlib.Path(target).as_posix()}
+    return run_link(str(run), directory, of.output) if run in of.logs else str(run)
 
 
 def _shown(cell: Cell, factor: float = 1) -> str:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import typing
 
-from ..errors import LIBRARIES, InputError, missing_library, require_word
+from ..errors import FAILURES, LIBRARIES, InputError, missing_library, require_word
 from ..files import json_text, replace_file
 
 if typing.TYPE_CHECKING:
@@ -143,16 +143,24 @@ def compare(options: Options) -> int:
 
 
 def report(options: Options) -> int:
-    """Writes a page with predicted and measured steps of a run; with --serve, serves a live page."""
-    from ..live import serve
+    """Writes a page with predicted and measured steps of a run, or an index of a folder of runs; with --serve, serves a live page."""
+    from ..live import LiveRun, index_page, runs_in, serve
+    from ..page import page, run_link
     from ..run_report import report_json, report_text, write_report
-    run = options.text("run").rstrip("/") or options.text("run")
+    run = options.text("run").rstrip("/") or options.text("run") or "runs"
     if "serve" in options:
         return serve(run, options.whole("port") or 0)
-    if not run:
-        raise InputError("no run given", "command line", "concertina report runs/NAME, or --serve")
     path = options.text("output") or f"{run}/report.html"
-    files = write_report(run, path, options.text("compare-with"), options.whole("step"))
+    if runs := runs_in(pathlib.Path(run)):
+        if "step" in options:
+            raise InputError("--step has no effect on a folder of runs", run, f"one run, such as {runs[0]}")
+        if pathlib.Path(path).suffix.lower() in (".svg", ".pdf", ".png"):
+            raise InputError("a picture shows the timelines of one run", run, f"one run, such as {runs[0]}")
+        index = index_page(pathlib.Path(run), lambda one: LiveRun(one).look(), lambda one: run_link(one.name, one, path))
+        replace_file(path, page(index))
+        options.print_result(f"{path}\n", {"runs": list(map(str, runs)), "report": path})
+        return 0
+    files = write_report(run, path, options.whole("step"))
     options.print_result(f"{report_text(files)}{path}\n", report_json(files) | {"report": path})
     return 0
 
@@ -194,7 +202,9 @@ def _as_input_error(error: Exception, name: str) -> InputError | None:
         return InputError("cannot write the output", "stdout", code=1)
     if isinstance(error, (ImportError, ValueError)):
         return InputError(str(error), f"concertina {name.replace('-', ' ')}")
-    return InputError(error.strerror or str(error), str(error.filename or ""), code=1) if isinstance(error, OSError) else None
+    if not isinstance(error, OSError):
+        return None
+    return InputError(error.strerror or str(error), str(error.filename or ""), code=1 if error.errno in FAILURES else 2)
 
 
 def run(name: str, words: typing.Iterable[str]) -> int:

@@ -266,6 +266,6 @@ strange=$(printf 'caf\351')
 mkdir "$strange" && cp text base.toml "$strange"
 (cd "$strange" && exits 2 'a path that is not UTF-8' "$binary" train @base.toml &&
   mv out err .. && exit $bad) || bad=1
-one_message 'not UTF-8' 'a path that is not UTF-8'
+one_message 'is not valid UTF-8' 'a path that is not UTF-8'
 [ ! -e "$strange/runs" ] || fail 'a run was created where its config cannot be written'
 exit $bad

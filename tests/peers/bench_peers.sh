@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `concertina bench step` and PyTorch doing the same work, by turns, as a table.
 # usage: bash tests/peers/bench_peers.sh [--venv DIR] [--build DIR] [--rounds N] [--steps N]
-#          [--only TEXT] [--ways NAME,...] [--compute fp32|bf16] [--isa avx2] [--device cpu|cuda] [--json]
+#          [--only TEXT] [--ways NAME,...] [--compute fp32|bf16] [--isa native|avx2] [--device cpu|cuda] [--json]
 # --venv: a Python virtual environment with torch and numpy, made there if it is missing (several GB;
 # PIP_INDEX_URL chooses where from). --isa avx2: both sides held to AVX2, on a processor with more. --build: the Meson build directory; it is not built here.
 set -euo pipefail

@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 """Converts Hugging Face data sets and Parquet and Arrow files to files that data.format reads.
 
-Inputs are files (.parquet, .arrow) or folders: a Dataset or DatasetDict written by save_to_disk() of the
-datasets package, or published Parquet files named after their split (data/train-00000-of-00002.parquet).
-Rows are streamed, so a table may be larger than memory. An output file appears under its name once it is
-complete; an existing file is replaced only with --force. Rows are counted from 0. Requires pyarrow and
-numpy (pip install pyarrow numpy).
+Inputs are files (.parquet, .arrow) or folders: a Dataset or DatasetDict written by save_to_disk() of the datasets package, or published
+Parquet files named after their split (data/train-00000-of-00002.parquet). Rows are streamed, so a table may be larger than memory. An
+output file appears under its name once it is complete; an existing file is replaced only with --force. Rows are counted from 0. Requires
+pyarrow and numpy (pip install pyarrow numpy).
 
-Exit codes: 0 done, 1 the machine failed (a full disk), 2 bad input, 130 interrupted.
-"""
-
+Exit codes: 0 done, 1 the machine failed (a full disk), 2 bad input, 130 interrupted."""
 import argparse
 import io
 import itertools
@@ -127,11 +124,10 @@ def write_squad(options, files, out):
 
 
 def write_tokens(options, files, out):
-    """Writes one document per row: a token file of Concertina if the tokenizer is known, otherwise an
-    indexed dataset of Megatron-LM, with 2 bytes per token if that is enough.
+    """Writes one document per row: a token file of Concertina if the tokenizer is known, otherwise an indexed dataset of Megatron-LM, with
+    2 bytes per token if that is enough.
 
-    Source: megatron/core/datasets/indexed_dataset.py; io/datasets/tokens.cc reads it.
-    """
+    Source: megatron/core/datasets/indexed_dataset.py; io/datasets/tokens.cc reads it."""
     if options.tokenizer:
         return write_token_file(options, files, out)
     options.vocabulary = options.vocabulary or 1 << 31
@@ -255,8 +251,7 @@ def run(options):
     if "{split}" in options.out and "" in splits:
         raise InputError("the input has no splits", "--out", "a name without {split}")
     if len(splits) > 1 and "{split}" not in options.out:
-        raise InputError(f"there are {len(splits)} splits: {', '.join(splits)}", "--out",
-                         "--split with one of them, or {split} in the name")
+        raise InputError(f"there are {len(splits)} splits: {', '.join(splits)}", "--out", "--split with one of them, or {split} in the name")
     for split, files in splits.items():
         paths = outputs(options, split)
         with whole_files(paths, options.force) as out:

@@ -1,5 +1,4 @@
 """Reads the rows of Hugging Face data sets and of Parquet and Arrow files for data_import.py."""
-
 import contextlib
 import importlib
 import json
@@ -182,9 +181,7 @@ class Progress:
 class Rows:
     """Iterates over some columns of the rows of files, with at most one batch in memory.
 
-    `read` is the number of rows yielded so far. Raises for a column that is missing or differs between
-    files, and for a damaged file.
-    """
+    `read` is the number of rows yielded so far. Raises for a column that is missing or differs between files, and for a damaged file."""
 
     def __init__(self, files, columns, optional=()):
         self.files, self.read, self.columns = files, 0, []

@@ -1,5 +1,4 @@
 """Writes token files like `data prepare`; io/README.md specifies the format."""
-
 import hashlib
 import json
 import pathlib

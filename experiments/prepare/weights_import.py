@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 """Converts pytorch_model.bin, the format of older Hugging Face models, to safetensors.
 
-FOLDER contains pytorch_model.bin, or several files and pytorch_model.bin.index.json. model.safetensors,
-or the same number of files and their index, are written to the same folder. A file written by torch.save()
-is a pickle, which can make its reader call any Python function. This reader only accepts the names of
-tensors and storages: it imports nothing, calls nothing that the file names, and refuses a file that
+FOLDER contains pytorch_model.bin, or several files and pytorch_model.bin.index.json. model.safetensors, or the same number of files and
+their index, are written to the same folder. A file written by torch.save() is a pickle, which can make its reader call any Python function.
+This reader only accepts the names of tensors and storages: it imports nothing, calls nothing that the file names, and refuses a file that
 names anything else. PyTorch is not needed.
 
-Exit codes: 0 done, 1 the machine failed (a full disk), 2 bad input.
-"""
-
+Exit codes: 0 done, 1 the machine failed (a full disk), 2 bad input."""
 import argparse
 import collections
 import errno
@@ -82,8 +79,7 @@ def check_tensor(name, tensor, path):
     """Raises unless the elements are within the storage."""
     whole = isinstance(tensor, Tensor) and isinstance(tensor.storage, Storage)
     numbers = whole and (tensor.offset, *tensor.shape, *tensor.strides)
-    if not isinstance(name, str) or not whole or any(type(n) is not int or n < 0 for n in numbers) or \
-            len(tensor.shape) != len(tensor.strides):
+    if not isinstance(name, str) or not whole or any(type(n) is not int or n < 0 for n in numbers) or len(tensor.shape) != len(tensor.strides):
         raise InputError(f"{str(name)[:100]!r} is not a tensor", path, "a dictionary of tensors, such as state_dict()")
     last = tensor.offset + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.strides))
     if 0 not in tensor.shape and (last >= tensor.storage.elements or math.prod(tensor.shape) > tensor.storage.elements):

@@ -179,8 +179,7 @@ def _changes(course: Course) -> list[Block]:
         return section("Changes", notes)
     took = ", in addition to the steps" if course.change_seconds > 0 else ""
     of = f" of {course.layers}" if course.layers else ""
-    head = ["change", "after step", f"frozen layers{of}", "layout", "cost, predicted", "measured", "moved", "next steps, predicted",
-            "measured"]
+    head = ["change", "after step", f"frozen layers{of}", "layout", "cost, predicted", "measured", "moved", "next steps, predicted", "measured"]
     cut = [words("note", f"The first {MOST_ROWS} of {len(course.changes)} changes.")] * (len(course.changes) > MOST_ROWS)
     blocks = [table(head, _change_rows(course), left=4), *cut]
     if course.segments:
@@ -216,8 +215,7 @@ def _comparison(run: RunFiles, course: Course, other: tuple[str, RunLog] | None)
         return note(f"{name if mine else run.name} has no evaluation by seconds of training to compare: set eval.every.")
     here, there = ({key: one.get(key) for key in ("data", "measure", "tokens")} for one in (run.log.validations[0], log.validations[0]))
     if not here["data"] or here != there:
-        why = "the held-out data, tokenizers or tasks differ" if here["data"] and there["data"] else \
-            "their data is not recorded"
+        why = "the held-out data, tokenizers or tasks differ" if here["data"] and there["data"] else "their data is not recorded"
         return note(f"The held-out losses of {name} are not comparable: {why}.")
     done = bisect.bisect_right(their_at, mine_end)
     then = f"{theirs[done - 1]:.4f}" if done else "no evaluation yet"

@@ -6,7 +6,7 @@
 
 A table stands in a page between "<!-- table: NAME WORD... -->" and "<!-- end of table -->". The rows and the
 columns that its source knows are written; other columns are kept, row by row. A new row has "?" there, which
---check refuses: somebody has to say what it means.
+--check refuses: somebody has to say what it means. A "table: result NAME" shows the data of experiments/results, which are checked too.
 """
 import json
 import pathlib
@@ -14,8 +14,11 @@ import re
 import subprocess
 import sys
 
+import results
+
 TOP = pathlib.Path(__file__).resolve().parents[1]
-PAGES = [*sorted((TOP / "experiments/guide").glob("*.md")), TOP / "experiments/README.md", TOP / "parallel/README.md"]
+PAGES = [*sorted((TOP / "experiments/guide").glob("*.md")), *(TOP / name for name in (
+    "README.md", "experiments/README.md", "experiments/results/README.md", "parallel/README.md"))]
 TABLE = re.compile(r"(<!-- table: (.*?) -->\n)(.*?)(<!-- end of table -->)", re.S)
 
 # How a table writes what --help-config says of a key's values.
@@ -133,16 +136,19 @@ def written(rows, old):
 
 
 def main(program, *options):
-    source, faults, seen = Source(str(pathlib.Path(program).resolve())), [], 0
+    source, faults, seen, shown = Source(str(pathlib.Path(program).resolve())), [], 0, set()
+    if wrong := results.data_faults():
+        print("\n".join(wrong))
+        return True
 
     def renew(page, found):
         nonlocal seen
         seen += 1
         name, *words = found[2].split()
-        table = written(getattr(source, name)(*words), found[3])
+        table = results.table(*words, found[3]) if name == "result" else written(getattr(source, name)(*words), found[3])
         where = f"{page.relative_to(TOP)}: table: {found[2]}"
         if table != found[3] and options:
-            faults.append(f"{where}: differs from what the program says; tests/guide_tables.py writes it")
+            faults.append(f"{where}: differs from {'its data' if name == 'result' else 'what the program says'}; tests/guide_tables.py writes it")
         if "| ? |" in table:
             faults.append(f"{where}: a cell has to be written by hand: {table[:table.index('| ? |')].splitlines()[-1]}")
         return found[1] + table + found[4]
@@ -152,8 +158,12 @@ def main(program, *options):
         new = TABLE.sub(lambda found: renew(page, found), text)
         if new != text and not options:
             page.write_text(new)
+        shown.update(found[2] for found in TABLE.finditer(text))
     if not seen:
         faults.append("no page has a table")
+    faults += results.page_faults(shown)
+    if not results.has_history():
+        print("skipped: the ages of measurements, which need the history of commits")
     print("\n".join(faults) or f"{seen} tables are as the program has them")
     return bool(faults)
 

@@ -179,3 +179,20 @@ def test_what_cannot_be_measured_is_said(checkout):
     assert code == 0 and said == "r: numbers\n  small: about 1 minutes: echo '{\"v\": 3, \"size\": \"small\"}' \n"
     code, said, _ = checkout("r/none")
     assert code == 2 and "no measurement is named r/none" in said
+
+
+def variants(*words):
+    return subprocess.run([sys.executable, TOP / "tests" / "bench" / "variants.py", "--rounds", "3", "--value", "ms", *words],
+                          capture_output=True, text=True, check=False)
+
+
+def test_variants_are_compared_in_each_round():
+    done = variants("--variants", "2 3", "--", "sh", "-c", 'echo text; echo "{\\"ms\\": $0}"')
+    assert json.loads(done.stdout) == {"2": {"value": 2, "ratio": 1.0}, "3": {"value": 3, "ratio": 1.5}}
+    assert "round 3 of 3: 2, 3" in done.stderr
+
+
+@pytest.mark.parametrize(("command", "said"), [("echo '{\"s\": 1}'", "prints no ms; it prints s"), ("echo no >&2; exit 3", "exit code 3")])
+def test_variants_without_a_value_are_an_error(command, said):
+    done = variants("--variants", "2 3", "--", "sh", "-c", command)
+    assert done.returncode == 1 and said in done.stderr

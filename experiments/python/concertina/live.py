@@ -268,8 +268,7 @@ class PageServer(http.server.ThreadingHTTPServer):
         try:
             super().__init__(("127.0.0.1", port), _Request)
         except OSError as error:
-            raise InputError(f"cannot use port {port} of 127.0.0.1: {error.strerror}", "--port",
-                             "--port 0 for any free port") from error
+            raise InputError(f"cannot use port {port} of 127.0.0.1: {error.strerror}", "--port", "--port 0 for any free port") from error
 
     @property
     def address(self) -> str:

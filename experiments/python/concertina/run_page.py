@@ -178,8 +178,7 @@ def _changes(course: Course) -> list[Block]:
         return section("Changes", notes)
     took = ", in addition to the steps" if course.change_seconds > 0 else ""
     of = f" of {course.layers}" if course.layers else ""
-    head = ["change", "after step", f"frozen layers{of}", "layout", "cost, predicted", "measured", "moved", "next steps, predicted",
-            "measured"]
+    head = ["change", "after step", f"frozen layers{of}", "layout", "cost, predicted", "measured", "moved", "next steps, predicted", "measured"]
     cut = [words("note", f"The first {MOST_ROWS} of {len(course.changes)} changes.")] * (len(course.changes) > MOST_ROWS)
     blocks = [table(head, _change_rows(course), left=4), *cut]
     if course.segments:

@@ -227,10 +227,9 @@ void add_eval_options(CLI::App& app, EvalOptions& options) {
   app.add_option("--logits", options.logits,
                  "directory to write logits.npy and the model's inputs (tokens.npy, ...) to")
       ->type_name("DIRECTORY");
-  app.add_option("--split", options.split,
-                 "split to evaluate: validation, or test (data.test_files, data.test)")
-      ->check(CLI::IsMember({"validation", "test"}))
-      ->capture_default_str();
+  add_default_option(app, "--split", options.split,
+                     "split to evaluate: validation, or test (data.test_files, data.test)")
+      ->check(CLI::IsMember({"validation", "test"}));
   const auto add_files = [&](const char* name, std::vector<std::string>& files, const char* help) {
     app.add_option(name, files, help)
         ->type_name("FILE")

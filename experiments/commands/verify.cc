@@ -164,10 +164,9 @@ int run_verify(const VerifyOptions& options, MpiEnvironment& mpi) {
 }
 
 void add_verify_options(CLI::App& app, VerifyOptions& options) {
-  app.add_option("--layouts", options.layouts,
-                 "layouts to check: all (every layout and schedule for this number of ranks, "
-                 "including spare ranks), or a list such as pp2xdp1,2+1")
-      ->capture_default_str();
+  add_default_option(app, "--layouts", options.layouts,
+                     "layouts to check: all (every layout and schedule for this number of ranks, "
+                     "including spare ranks), or a list such as pp2xdp1,2+1");
   app.add_option("--steps", options.steps,
                  "training steps per layout (default: 4; with --run: run.steps)")
       ->check(whole_number(1, 1000000));

@@ -103,7 +103,7 @@ struct RenamedOption {
 };
 constexpr RenamedOption kRenamedOptions[] = {{"report", "--figures", "--data"}};
 
-/// Replaces options by their current names, with a warning.
+/// Replaces options with their current names, with a warning.
 void rename_options(std::vector<std::string>& words) {
   for (const auto& [command, before, now] : kRenamedOptions)
     for (std::string& word : words)

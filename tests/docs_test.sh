@@ -46,7 +46,7 @@ done
 grep -qx 'freeze.units' keys || fail 'the keys were not read'
 
 # An option in a document belongs to the program, to a script of this repository, to mpirun or to Slurm.
-find "$top/experiments" "$top/tests/peers" "$top/tests/papers" "$top"/tests/*.sh -name "*.sh" -o -name "*.py" | xargs cat "$top"/tests/bench/*.cc "$top"/tests/bench/*.sh "$top"/tests/integration/pipetransformer_bits.py > scripts
+find "$top/experiments" "$top/tests/peers" "$top/tests/papers" "$top"/tests/*.sh "$top"/tests/*.py -name "*.sh" -o -name "*.py" | xargs cat "$top"/tests/bench/*.cc "$top"/tests/bench/*.sh "$top"/tests/integration/pipetransformer_bits.py > scripts
 others='--mpi --nodes --ntasks --time --requeue --no-kill --ntasks-per-node --open-mode --signal --suite --with-ft'
 for document in $docs; do
   for option in $(grep -oE '(^|[^A-Za-z0-9_-])--[a-z][a-z-]+' "$document" | sed 's/^[^-]*//' | sort -u); do
@@ -60,12 +60,24 @@ done
 # Generated tables must equal what the program would write; a changed table must be noticed.
 exits 0 'tables of the guide' python3 "$top/tests/guide_tables.py" "$binary" --check
 mkdir -p copy/experiments copy/io copy/parallel copy/tests
-cp -r "$guide" "$top/experiments/README.md" "$top/experiments/predict" copy/experiments/
-cp "$top/io/step_metrics.inc" copy/io/
-cp "$top/parallel/README.md" copy/parallel/ && cp "$top/tests/rooms.txt" "$top/tests/guide_tables.py" copy/tests/
+cp -r "$guide" "$top/experiments/README.md" "$top/experiments/predict" "$top/experiments/results" copy/experiments/
+cp "$top/io/step_metrics.inc" copy/io/ && cp "$top/README.md" copy/
+cp "$top/parallel/README.md" copy/parallel/ && cp "$top/tests/rooms.txt" "$top/tests/guide_tables.py" "$top/tests/results.py" copy/tests/
+exits 1 'a tree without sources and history' python3 copy/tests/guide_tables.py "$binary" --check
+grep -q 'skipped: the ages' out || fail 'ages of measurements are not said to be skipped'
+! grep -q 'table: result' out || fail 'tables of results need the history'
 sed -i 's/^| `width` .*/| `width` | `129` | columns | one |/' copy/experiments/guide/keys.md
 exits 1 'a table with another default' python3 copy/tests/guide_tables.py "$binary" --check
 grep -q 'keys.md: table: keys_of model: differs' out || fail 'a wrong default is not named'
+sed -i '0,/"ratio": \[/s//&9/' copy/experiments/results/data/step.json
+echo 'It is 4.5 times as fast.' >> copy/README.md
+exits 1 'other data, and a number of its own' python3 copy/tests/guide_tables.py "$binary" --check
+for fault in 'results.md: table: result step: differs' 'README.md: table: result headline: differs' "README.md: '4.5 times'"; do
+  grep -qF "$fault" out || fail "not named: $fault"
+done
+sed -i 's/"load": null, //' copy/experiments/results/data/step.json
+exits 1 'an entry without a load' python3 copy/tests/guide_tables.py "$binary" --check
+grep -q 'step.json: entry 1 has the fields' out || fail 'an entry without a load is not named'
 
 # Every page is in mkdocs.yml, no link in a document is broken, and no page is too long.
 for page in "$guide"/*.md; do

@@ -6,7 +6,8 @@
 
 A table is between "<!-- table: NAME WORD... -->" and "<!-- end of table -->" in a page. This script writes
 the rows and the columns that it can generate, and keeps the other columns of each row. A new row gets "?"
-there; --check then fails until someone replaces it with a description.
+there; --check then fails until someone replaces it with a description. A table "result NAME" shows the data of experiments/results,
+which are checked as well.
 """
 import json
 import pathlib
@@ -14,8 +15,11 @@ import re
 import subprocess
 import sys
 
+import results
+
 TOP = pathlib.Path(__file__).resolve().parents[1]
-PAGES = [*sorted((TOP / "experiments/guide").glob("*.md")), TOP / "experiments/README.md", TOP / "parallel/README.md"]
+PAGES = [*sorted((TOP / "experiments/guide").glob("*.md")), *(TOP / name for name in (
+    "README.md", "experiments/README.md", "experiments/results/README.md", "parallel/README.md"))]
 TABLE = re.compile(r"(<!-- table: (.*?) -->\n)(.*?)(<!-- end of table -->)", re.S)
 
 # How a table writes what --help-config says of a key's values.
@@ -133,16 +137,19 @@ def written(rows, old):
 
 
 def main(program, *options):
-    source, faults, seen = Source(str(pathlib.Path(program).resolve())), [], 0
+    source, faults, seen, shown = Source(str(pathlib.Path(program).resolve())), [], 0, set()
+    if wrong := results.data_faults():
+        print("\n".join(wrong))
+        return True
 
     def renew(page, found):
         nonlocal seen
         seen += 1
         name, *words = found[2].split()
-        table = written(getattr(source, name)(*words), found[3])
+        table = results.table(*words, found[3]) if name == "result" else written(getattr(source, name)(*words), found[3])
         where = f"{page.relative_to(TOP)}: table: {found[2]}"
         if table != found[3] and options:
-            faults.append(f"{where}: differs from what the program says; run tests/guide_tables.py to update it")
+            faults.append(f"{where}: differs from {'its data' if name == 'result' else 'what the program says'}; run tests/guide_tables.py to update it")
         if "| ? |" in table:
             faults.append(f"{where}: a cell has to be written by hand: {table[:table.index('| ? |')].splitlines()[-1]}")
         return found[1] + table + found[4]
@@ -152,8 +159,12 @@ def main(program, *options):
         new = TABLE.sub(lambda found: renew(page, found), text)
         if new != text and not options:
             page.write_text(new)
+        shown.update(found[2] for found in TABLE.finditer(text))
     if not seen:
         faults.append("no page has a table")
+    faults += results.page_faults(shown)
+    if not results.has_history():
+        print("skipped: the ages of measurements, which need the history of commits")
     print("\n".join(faults) or f"{seen} tables are up to date")
     return bool(faults)
 

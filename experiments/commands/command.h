@@ -65,6 +65,13 @@ void add_newest_option(CLI::App& app, bool& newest);
 CLI::Validator whole_number(std::int64_t low, std::int64_t high);
 CLI::Validator number(double low, double high);
 
+/// Adds an option whose help shows its default, the current value.
+template <class Value>
+CLI::Option* add_default_option(CLI::App& app, const char* name, Value& value,
+                                const std::string& help) {
+  return app.add_option(name, value, help)->capture_default_str();
+}
+
 /// Applies defaults, sources from left to right, environment variables and --set, then validates. A
 /// run directory DIR stands for DIR/config.toml, with run.dir and run.name set to its current
 /// location.

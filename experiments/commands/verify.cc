@@ -68,7 +68,8 @@ std::string verdict_of(const std::vector<VerifyResult>& results, const std::stri
   const auto alike = static_cast<std::ptrdiff_t>(differ_alike(results));
   if (alike > same + 1)
     return fmt::format(
-        "DIFFERENT bits: {} of {} layouts differ from {} in the same way, so {} is probably wrong",
+        "DIFFERENT bits: {} of {} layouts differ from {} in the same way, so {} is probably "
+        "wrong\n",
         alike, results.size(), reference, reference);
   return fmt::format("DIFFERENT bits: either the layouts that differ or {} are wrong\n", reference);
 }
@@ -163,10 +164,9 @@ int run_verify(const VerifyOptions& options, MpiEnvironment& mpi) {
 }
 
 void add_verify_options(CLI::App& app, VerifyOptions& options) {
-  app.add_option("--layouts", options.layouts,
-                 "layouts to check: all (every layout and schedule for this number of ranks, "
-                 "including spare ranks), or a list such as pp2xdp1,2+1")
-      ->capture_default_str();
+  add_default_option(app, "--layouts", options.layouts,
+                     "layouts to check: all (every layout and schedule for this number of ranks, "
+                     "including spare ranks), or a list such as pp2xdp1,2+1");
   app.add_option("--steps", options.steps,
                  "training steps per layout (default: 4; with --run: run.steps)")
       ->check(whole_number(1, 1000000));

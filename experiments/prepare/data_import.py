@@ -9,7 +9,6 @@ from 0. Requires pyarrow and numpy (pip install pyarrow numpy).
 
 Exit codes: 0 success, 1 failure (such as a full disk), 2 bad input, 130 interrupted.
 """
-
 import argparse
 import io
 import itertools
@@ -130,8 +129,7 @@ def write_tokens(options, files, out):
     """Writes a token file if the tokenizer is given, otherwise an indexed dataset of Megatron-LM with a
     document per row and 2 bytes per token if they suffice.
 
-    Source: megatron/core/datasets/indexed_dataset.py; io/datasets/tokens.cc reads it.
-    """
+    Source: megatron/core/datasets/indexed_dataset.py; io/datasets/tokens.cc reads it."""
     if options.tokenizer:
         return write_token_file(options, files, out)
     options.vocabulary = options.vocabulary or 1 << 31
@@ -257,8 +255,7 @@ def run(options):
     if "{split}" in options.out and "" in splits:
         raise InputError("the input has no splits", "--out", "a name without {split}")
     if len(splits) > 1 and "{split}" not in options.out:
-        raise InputError(f"there are {len(splits)} splits: {', '.join(splits)}", "--out",
-                         "--split with one of them, or {split} in the name")
+        raise InputError(f"there are {len(splits)} splits: {', '.join(splits)}", "--out", "--split with one of them, or {split} in the name")
     for split, files in splits.items():
         paths = outputs(options, split)
         with whole_files(paths, options.force) as out:

@@ -81,8 +81,7 @@ def check_tensor(name, tensor, path):
     """Checks that the elements are within the storage."""
     whole = isinstance(tensor, Tensor) and isinstance(tensor.storage, Storage)
     numbers = whole and (tensor.offset, *tensor.shape, *tensor.strides)
-    if not isinstance(name, str) or not whole or any(type(n) is not int or n < 0 for n in numbers) or \
-            len(tensor.shape) != len(tensor.strides):
+    if not isinstance(name, str) or not whole or any(type(n) is not int or n < 0 for n in numbers) or len(tensor.shape) != len(tensor.strides):
         raise InputError(f"{str(name)[:100]!r} is not a tensor", path, "a dictionary of tensors, such as state_dict()")
     last = tensor.offset + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.strides))
     if 0 not in tensor.shape and (last >= tensor.storage.elements or math.prod(tensor.shape) > tensor.storage.elements):

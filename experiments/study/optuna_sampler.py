@@ -7,10 +7,8 @@
     command = "python3 experiments/study/optuna_sampler.py --trials 20 optimizer.lr=log:1e-4:1e-2 \\
                model.width=choice:32,64,128 model.dropout=uniform:0:0.3"
 
-Each argument is a config key and its range or choices; a range with integer ends only
-has integers. An example to start from: any program in any language that implements the
-protocol in the user's guide is a sampler.
-"""
+Each argument is a config key and its range or choices; a range with integer ends only has integers. An example to start from: any program in
+any language that implements the protocol in the user's guide is a sampler."""
 import argparse
 import json
 import sys
@@ -18,7 +16,7 @@ import warnings
 
 try:
     import optuna
-    from optuna.distributions import (CategoricalDistribution, FloatDistribution, IntDistribution)
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 except ImportError as error:
     sys.exit(f"optuna_sampler.py: cannot import optuna ({error})\n"
              "  try: apt-get install python3-optuna, or pip install optuna, then rerun the command")

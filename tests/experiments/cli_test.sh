@@ -76,14 +76,16 @@ for given in '' /usr/bin/true; do
   one_message "but ${given:+srun}" 'a job of Slurm without its programs'
 done
 
-# In a source build: uses the text that quickstart.sh creates, or says how to create it.
+# In a source build: uses the text that quickstart.sh creates, or the guide.
 mkdir -p build/experiments build/data
 cp "$binary" build/experiments/concertina
 exits 2 'quickstart without a text' env PATH="$PWD/none" build/experiments/concertina quickstart
-one_message 'bash experiments/quickstart.sh' 'quickstart without a text'
+one_message "the launcher 'mpirun' does not exist" 'quickstart without a text'
+grep -q 'training on the guide, .*build/data/bible.txt' err || fail 'quickstart without a text does not say what it trains on'
 echo text > build/data/bible.txt
 exits 2 'quickstart with a text' env PATH="$PWD/none" build/experiments/concertina quickstart
 one_message "the launcher 'mpirun' does not exist" 'quickstart with a text'
+grep -q 'training on the guide' err && fail 'quickstart with a text trains on the guide'
 
 refused 'subcommand is required'
 refused "unknown subcommand 'trian'" trian
@@ -526,7 +528,6 @@ refused 'out is required' checkpoint export nowhere --onnx
 mkdir -p step-00000001
 refused 'step-00000001' checkpoint inspect step-00000001
 refused 'nowhere' report nowhere --figures --step=1
-grep -q 'warning --figures is now called --data' err || fail 'a renamed option'
 
 OMPI_COMM_WORLD_SIZE=4 && export OMPI_COMM_WORLD_SIZE
 refused 'alone, but the launcher was asked for 4 ranks' doctor

@@ -92,6 +92,37 @@ class Reproduce(unittest.TestCase):
             self.assertTrue(rates, kind)
             self.assertTrue(all(1e-3 <= arm["optimizer.lr"] <= 2e-3 for arm in rates), kind)
 
+    def verdicts(self, gains, reached):
+        """What --confirm of vit says, and its exit, for arms with gains over gpipe and the best static layout, and with seconds to a half
+        point below the final accuracy of the unfrozen run, which it alone reaches."""
+        with open(os.path.join(reproduce.PAPER, "expected.json"), encoding="utf-8") as file:
+            expected = json.load(file)["tasks"]["vit"]
+        work = types.SimpleNamespace(form="confirm", study="", expected=expected, task=types.SimpleNamespace(epochs=10), arms=dict)
+        judge, said, end = reproduce.verdicts.Verdicts(work), io.StringIO(), None
+        judge.front = lambda baseline: {
+            name: {"gain": gain[baseline == "static"], "equivalence": {"verdict": "equivalent"}} for name, gain in gains.items()}
+        judge.seconds_to = lambda target: reached if "-" in target else {"static": reached["static"]}
+        judge.hashes = dict
+        with contextlib.redirect_stdout(said):
+            try:
+                judge.say()
+            except SystemExit as failed:
+                end = failed.code
+        return said.getvalue(), end
+
+    def test_the_published_table_passes(self):
+        gains = {"static gpipe": (1, 0.79), "static": (1.26, 1), "static, 3 epochs": (4.22, 3.34), "static, 2 epochs": (6.23, 4.93),
+                 "alpha 1/3": (3.88, 3.08), "top 4 layers": (3.83, 3.03), "top 6 layers, 5 epochs": (4.96, 3.93),
+                 "top 4 layers, 5 epochs": (7.29, 5.78)}
+        reached = {"static": 8.6, "static, 3 epochs": 4.3, "alpha 1/3": 4.3, "top 4 layers, 5 epochs": 1.9}
+        said, end = self.verdicts(gains, reached)
+        self.assertIsNone(end)
+        self.assertTrue(said.endswith("\nPASS\n") and "FAIL" not in said, said)
+        self.assertIn("top 4 layers: equivalent, 3.00 x", self.verdicts({**gains, "top 4 layers": (3.0, 1.5)}, reached)[1])
+        self.assertIn("seconds to 0.005 below", self.verdicts(gains, {**reached, "static, 3 epochs": 1.5})[1])
+        del gains["top 4 layers"]
+        self.assertIn("top 4 layers: was not run", self.verdicts(gains, reached)[1])
+
     def test_refusals_say_what_to_try(self):
         self.assertIn("try: --arms of: static gpipe", self.reproduce("--arms", "none")[1])
         self.assertIn("try: --quick", self.reproduce("--confirm")[1])

@@ -167,7 +167,7 @@ serve
 [ "$(tail -n 2 fake/codes | xargs)" = '15_1 0 15_2 1' ] || fail "codes: $(cat fake/codes)"
 study 0 collect studies/fails
 study 0 submit fails.toml
-has 'nothing is left' 'failed trials'
+has 'nothing left to submit' 'failed trials'
 touch fake/refuses
 study 1 submit fails.toml --retry-failed
 one_message 'sbatch failed: sbatch: error: invalid partition specified: none' 'sbatch refuses'

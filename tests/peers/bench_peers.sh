@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs `concertina bench step` and PyTorch alternately on the same work, and prints a table.
 # usage: bash tests/peers/bench_peers.sh [--venv DIR] [--build DIR] [--rounds N] [--steps N]
-#          [--only TEXT] [--ways NAME,...] [--compute fp32|bf16] [--isa avx2] [--device cpu|cuda] [--json]
+#          [--only TEXT] [--ways NAME,...] [--compute fp32|bf16] [--isa native|avx2] [--device cpu|cuda] [--json]
 # --venv: a Python virtual environment with torch and numpy, created if missing (several GB;
 # PIP_INDEX_URL sets the index). --isa avx2: limits both sides to AVX2. --build: the Meson build directory, which is not built here.
 set -euo pipefail

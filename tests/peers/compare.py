@@ -9,7 +9,8 @@ MKL_ENABLE_INSTRUCTIONS for MKL's products in fp32 (which MKL obeys on Intel's p
 chooses by itself), ATEN_CPU_CAPABILITY for its kernels and what torch.compile generates.
 
 A round is one run of ours and one run per way of PyTorch for the configuration; its ratio is
-to the fastest of them. The table shows medians over rounds.
+to the fastest of them. The table shows medians over rounds. With --json there is also the peak resident memory of each side's largest
+process, in bytes: peak_rss, and torch_peak_rss of the fastest way.
 """
 import argparse
 import dataclasses
@@ -18,6 +19,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 
 PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_step.py")
 MPIRUN = "mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1".split()
@@ -50,13 +52,13 @@ ONE_RANK = {"eager": [], "eager, 8 microbatches": ["--micro", "8"], "compile": [
             "compile, 8 microbatches": ["--compile", "--micro", "8"]}
 ONE_RANK_REQUIRED = {"ratio": 1.2, "gemm_limit": 0.80}
 CONFIGURATIONS = [
-    Configuration("1 rank, 1 thread", 1, 1, [], ONE_RANK, ONE_RANK_REQUIRED),
-    Configuration("1 rank, 2 threads", 1, 2, [], ONE_RANK, ONE_RANK_REQUIRED),
-    Configuration("pp=2", 2, 1,
+    Configuration("gpt, 1 thread", 1, 1, [], ONE_RANK, ONE_RANK_REQUIRED),
+    Configuration("gpt, 2 threads", 1, 2, [], ONE_RANK, ONE_RANK_REQUIRED),
+    Configuration("gpt, pp=2", 2, 1,
                   ["parallel.pp=2", "batch.microbatches=8", "numerics.leaves=1"],
                   {s: ["--pp", s, "--micro", "8"] for s in ("gpipe", "1f1b")},
                   {"ratio": 1.6, "schedule_efficiency": 0.88}),
-    Configuration("dp=2", 2, 1, ["parallel.dp=2", "numerics.leaves=2"],
+    Configuration("gpt, dp=2", 2, 1, ["parallel.dp=2", "numerics.leaves=2"],
                   {"DDP": ["--dp"], "DDP, compile": ["--dp", "--compile"]},
                   {"ratio": 1.4, "scaling": 0.94}),
 ]
@@ -88,10 +90,10 @@ def required_of(configuration, compute, isa, backend):
     return {"ratio": 2.0} if configuration.ranks == 1 and "by AMX" in backend else {}
 
 
-ISAS = {"": {}, "avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2",
+ISAS = {"native": {}, "avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2",
                          "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}}
 # Smallest ratios if both are limited to AVX2, where products take a larger part of a step.
-AVX2_RATIOS = {"pp=2": 1.3, "dp=2": 1.25}
+AVX2_RATIOS = {"gpt, pp=2": 1.3, "gpt, dp=2": 1.25}
 
 
 class Failed(Exception):
@@ -100,11 +102,15 @@ class Failed(Exception):
 
 def last_json(command, threads, isa):
     env = dict(os.environ, **ISAS[isa], OMP_NUM_THREADS=str(threads), OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    done = subprocess.run(command, env=env, capture_output=True, text=True)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode != 0 or not lines:
-        raise Failed(f"failed ({done.returncode}): {' '.join(command)}\n{done.stderr[-3000:]}")
-    return json.loads(lines[-1])
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = subprocess.Popen(command, env=env, stdout=out, stderr=err)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0), err.seek(0)
+        lines = [line for line in out if line.startswith("{")]
+        if process.returncode != 0 or not lines:
+            raise Failed(f"failed ({process.returncode}): {' '.join(command)}\n{err.read()[-3000:]}")
+    return {**json.loads(lines[-1]), "peak_rss": 1024 * usage.ru_maxrss}
 
 
 def model_sets(configuration):
@@ -173,7 +179,9 @@ def measure(configuration, options):
            "tokens_per_s": statistics.median(m["tokens_per_s"] for m in mine),
            "torch_tokens_per_s": statistics.median(best),
            "torch": max(rates, key=lambda name: statistics.median(rates[name])),
-           "ratio": statistics.median(m["tokens_per_s"] / t for m, t in zip(mine, best))}
+           "ratio": statistics.median(m["tokens_per_s"] / t for m, t in zip(mine, best)),
+           "peak_rss": statistics.median(m["peak_rss"] for m in mine)}
+    row["torch_peak_rss"] = statistics.median(run["peak_rss"] for run in theirs[row["torch"]])
     for figure in OURS:
         if figure in mine[0]:
             row[figure] = statistics.median(m[figure] for m in mine)
@@ -207,7 +215,7 @@ def main():
     parser.add_argument("--only", default="", help="configurations whose name has this text")
     parser.add_argument("--ways", default="", metavar="NAME,...", help="ways of running PyTorch, such as eager,compile; others are omitted")
     parser.add_argument("--compute", default="fp32", choices=["fp32", "bf16"], help="ours: numerics.compute; PyTorch: autocast")
-    parser.add_argument("--isa", default="", choices=[*ISAS], help="avx2: limit both sides to AVX2")
+    parser.add_argument("--isa", default="native", choices=[*ISAS], help="avx2: limit both sides to AVX2")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="cuda: other models, on GPU 0")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
     options = parser.parse_args()

@@ -22,9 +22,8 @@ int run_links(const LinksCommand& options, MpiEnvironment& mpi) {
 
 void declare_links(CLI::App& app, LinksCommand& options) {
   add_json_option(app, options);
-  app.add_option("--bytes", options.bench.bytes, "size of a large message in bytes")
-      ->check(CLI::Range(1, 1 << 30))
-      ->capture_default_str();
+  add_default_option(app, "--bytes", options.bench.bytes, "size of a large message in bytes")
+      ->check(CLI::Range(1, 1 << 30));
   app.add_option("--write", options.machine, "machine file to write, for --costs")
       ->type_name("FILE");
 }

@@ -11,12 +11,10 @@ struct StepOptions : ConfigOptions {
 
 void declare_step(CLI::App& app, StepOptions& options) {
   add_json_option(app, options);
-  app.add_option("--steps", options.bench.steps, "number of measured steps")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--warmup", options.bench.warmup, "number of warm-up steps before them")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  add_default_option(app, "--steps", options.bench.steps, "number of measured steps")
+      ->check(CLI::PositiveNumber);
+  add_default_option(app, "--warmup", options.bench.warmup, "number of warm-up steps before them")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--write-costs", options.bench.costs,
                  "file to write with the costs of the units, for --costs of plan and schedule")
       ->type_name("FILE");

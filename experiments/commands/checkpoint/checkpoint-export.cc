@@ -162,20 +162,19 @@ void add_export_options(CLI::App& app, ExportOptions& options) {
   app.add_option("--out", options.out, "folder to write to, or FILE.onnx for ONNX")
       ->type_name("PATH")
       ->required();
-  app.add_option("--dtype", options.type, "type of the exported weights (checkpoints have float32)")
-      ->check(CLI::IsMember({"float32", "bfloat16"}))
-      ->capture_default_str();
-  app.add_option("--shard-size", options.shard_size,
-                 "maximum size of a file, such as 2GB; larger models are split and get an index; "
-                 "0: one file; not for --onnx")
-      ->type_name("SIZE")
-      ->capture_default_str();
+  add_default_option(app, "--dtype", options.type,
+                     "type of the exported weights (checkpoints have float32)")
+      ->check(CLI::IsMember({"float32", "bfloat16"}));
+  add_default_option(
+      app, "--shard-size", options.shard_size,
+      "maximum size of a file, such as 2GB; larger models are split and get an index; "
+      "0: one file; not for --onnx")
+      ->type_name("SIZE");
   app.add_flag("--onnx", options.onnx, "export an ONNX model (opset 17)");
-  app.add_option(
-         "--inline-limit", options.inline_limit,
-         "maximum size of weights inside an ONNX file; larger ones are written to FILE_data")
-      ->type_name("SIZE")
-      ->capture_default_str();
+  add_default_option(
+      app, "--inline-limit", options.inline_limit,
+      "maximum size of weights inside an ONNX file; larger ones are written to FILE_data")
+      ->type_name("SIZE");
   add_newest_option(app, options.newest);
   app.add_flag("--force", options.force, "replace an existing model");
   add_json_option(app, options);

@@ -41,11 +41,10 @@ void add_clean_options(CLI::App& app, CleanOptions& options) {
   app.add_option("--dropped", options.dropped,
                  "file for dropped rows and reasons, as JSON lines (default: OUT.dropped.jsonl)")
       ->type_name("FILE");
-  app.add_option("--drop", options.faults, "faults of rows to drop")
+  add_default_option(app, "--drop", options.faults, "faults of rows to drop")
       ->check(CLI::IsMember(
           {"broken", "undecodable", "empty", "conflict", "overlap", "duplicate", "near", "cut"}))
-      ->delimiter(',')
-      ->capture_default_str();
+      ->delimiter(',');
   add_quality_options(app, options);
 }
 

@@ -120,16 +120,14 @@ void declare_prepare(CLI::App& app, PrepareCommand& command) {
   app.add_option("--out", command.out, "token file to write, for data.format = \"tokens\"")
       ->type_name("FILE")
       ->required();
-  app.add_option("--documents", command.documents, "rule that splits text into documents")
+  add_default_option(app, "--documents", command.documents, "rule that splits text into documents")
       ->check(CLI::IsMember(
-          std::vector<std::string>(std::begin(kDocumentRules), std::end(kDocumentRules))))
-      ->capture_default_str();
+          std::vector<std::string>(std::begin(kDocumentRules), std::end(kDocumentRules))));
   app.add_flag("--append-end", command.append_end,
                "replace trailing line breaks of documents with the end-of-text token");
-  app.add_option("--chunk", command.chunk_kib,
-                 "KiB of text that a rank encodes at a time; does not affect the result")
-      ->check(whole_number(1, std::int64_t{1} << 20))
-      ->capture_default_str();
+  add_default_option(app, "--chunk", command.chunk_kib,
+                     "KiB of text that a rank encodes at a time; does not affect the result")
+      ->check(whole_number(1, std::int64_t{1} << 20));
   add_json_option(app, command);
 }
 

@@ -113,21 +113,18 @@ void add_train_tokenizer_options(CLI::App& app, TrainTokenizerOptions& options) 
   app.add_option("--out", options.out, "folder to write tokenizer.json to")
       ->type_name("DIRECTORY")
       ->required();
-  app.add_option("--vocabulary", options.vocabulary,
-                 "vocabulary size in tokens, including all bytes and special tokens")
-      ->check(whole_number(1, std::int64_t{1} << 22))
-      ->capture_default_str();
-  app.add_option("--pattern", options.pattern, "pattern that splits text into words")
-      ->check(CLI::IsMember({"gpt2", "llama3"}))
-      ->capture_default_str();
+  add_default_option(app, "--vocabulary", options.vocabulary,
+                     "vocabulary size in tokens, including all bytes and special tokens")
+      ->check(whole_number(1, std::int64_t{1} << 22));
+  add_default_option(app, "--pattern", options.pattern, "pattern that splits text into words")
+      ->check(CLI::IsMember({"gpt2", "llama3"}));
   app.add_flag("--prefix-space", options.prefix_space,
                "put a space in front of texts that do not start with one; each line is a text");
-  app.add_option("--special", options.special,
-                 "special token without text; may be repeated")
+  add_default_option(app, "--special", options.special,
+                     "special token without text; may be repeated")
       ->type_name("TOKEN")
-      ->allow_extra_args(false)  // otherwise CLI11 parses "[PAD]" as a list
-      ->capture_default_str();
-  add_json_option(app, options);
+      ->allow_extra_args(false)  // otherwise CLI11 parses "[PAD]" as a list;
+      add_json_option(app, options);
 }
 
 }  // namespace

@@ -19,9 +19,8 @@ void add_data_options(CLI::App& app, DataFileOptions& options, const char* files
   app.add_option("--tokenizer", options.tokenizer,
                  "tokenizer, as in data.tokenizer (default: bytes)")
       ->type_name("FILE|bytes");
-  app.add_option("--context", options.context, "tokens per sample, as in model.context")
-      ->check(whole_number(1, std::int64_t{1} << 24))
-      ->capture_default_str();
+  add_default_option(app, "--context", options.context, "tokens per sample, as in model.context")
+      ->check(whole_number(1, std::int64_t{1} << 24));
   app.add_option("--set", options.sets,
                  "set a config key, such as data.validation=0.1 or data.validation_files=FILE; "
                  "may be repeated")
@@ -32,12 +31,11 @@ void add_data_options(CLI::App& app, DataFileOptions& options, const char* files
 }
 
 void add_quality_options(CLI::App& app, DataFileOptions& options) {
-  app.add_option("--near", options.near,
-                 "minimum share of common 5-byte sequences of two texts that count as near "
-                 "duplicates; 0: do not search")
+  add_default_option(app, "--near", options.near,
+                     "minimum share of common 5-byte sequences of two texts that count as near "
+                     "duplicates; 0: do not search")
       ->type_name("SHARE")
-      ->check(number(0, 1))
-      ->capture_default_str();
+      ->check(number(0, 1));
   app.add_option("--report", options.report, "HTML page to write with findings and examples")
       ->type_name("FILE.html");
 }

@@ -25,9 +25,8 @@ void add_plan_freeze_options(CLI::App& app, PlanFreezeOptions& options) {
          [&](const std::string& name) { options.sets.push_back("freeze.policy=" + name); },
          "freeze policy (default: the config's freeze.policy)")
       ->type_name("POLICY");
-  app.add_option("--epochs", options.course.epochs, "length of the run in epochs")
-      ->check(whole_number(1, 10000))
-      ->capture_default_str();
+  add_default_option(app, "--epochs", options.course.epochs, "length of the run in epochs")
+      ->check(whole_number(1, 10000));
   app.add_option("--samples", options.course.samples,
                  "samples per epoch (default: those of data.text)")
       ->check(whole_number(1, std::int64_t{1} << 50));

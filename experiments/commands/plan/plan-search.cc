@@ -30,17 +30,14 @@ void add_plan_search_options(CLI::App& app, PlanSearchOptions& options) {
   app.add_option("--device-memory", layouts.device_memory,
                  "memory of one device, with unit (default: the machine's)")
       ->type_name("SIZE");
-  app.add_option("--top", layouts.top, "number of layouts to print")
-      ->check(whole_number(1, 1000))
-      ->capture_default_str();
-  app.add_option("--budget", layouts.budget,
-                 "maximum number of schedule actions to simulate in total")
-      ->check(number(1, 1e12))
-      ->capture_default_str();
-  app.add_option("--software", layouts.software,
-                 "software to model: concertina, megatron or deepspeed")
-      ->type_name("NAME")
-      ->capture_default_str();
+  add_default_option(app, "--top", layouts.top, "number of layouts to print")
+      ->check(whole_number(1, 1000));
+  add_default_option(app, "--budget", layouts.budget,
+                     "maximum number of schedule actions to simulate in total")
+      ->check(number(1, 1e12));
+  add_default_option(app, "--software", layouts.software,
+                     "software to model: concertina, megatron or deepspeed")
+      ->type_name("NAME");
   const auto list = [&](const char* name, auto& values, const char* help) {
     return app.add_option(name, values, help)->delimiter(',')->allow_extra_args(false);
   };

@@ -9,9 +9,8 @@
 namespace concertina {
 
 void add_world_option(CLI::App& app, int& world) {
-  app.add_option("--world", world, "number of ranks to plan for, without launching them")
-      ->check(whole_number(1, kMostPlannedRanks))
-      ->capture_default_str();
+  add_default_option(app, "--world", world, "number of ranks to plan for, without launching them")
+      ->check(whole_number(1, kMostPlannedRanks));
 }
 
 void add_source_options(CLI::App& app, PredictionSource& options, bool rates) {

@@ -181,10 +181,9 @@ void add_draw_options(CLI::App& app, DrawOptions& options) {
                  fmt::format("picture to write, in the format of its extension: {}",
                              fmt::join(kPictures, ", ")))
       ->type_name("FILE");
-  app.add_option("--width", options.width,
-                 "width in inches: 3.25 for one of two columns, 6.75 for the page")
-      ->check(number(1.5, 40))
-      ->capture_default_str();
+  add_default_option(app, "--width", options.width,
+                     "width in inches: 3.25 for one of two columns, 6.75 for the page")
+      ->check(number(1.5, 40));
   add_plan_options(app, options);
   add_grid_option(app, options.grid);
   add_cost_options(app, options);

@@ -71,21 +71,20 @@ int run_schedule_search(const SearchOptions& options) {
 }
 
 void add_bounds(CLI::App& app, SearchOptions& options) {
-  app.add_option("--objective", options.objective,
-                 "objective to minimize: the step, or the longest span of a rank from its first to "
-                 "its last action, if ranks may start and end at different times")
-      ->check(CLI::IsMember({"step", "span"}))
-      ->capture_default_str();
-  app.add_option("--memory", options.search.memory,
-                 "maximum activations on a rank, in microbatches of its share of the model (1f1b "
-                 "keeps one per rank); 0: unlimited")
-      ->check(number(0, kMostFigure))
-      ->capture_default_str();
-  app.add_option("--kept-for-w", options.search.kept_for_weight,
-                 "share of a microbatch's activations that W still needs after I, for --memory "
-                 "(`train` keeps all until W: 1)")
-      ->check(number(0, 1))
-      ->capture_default_str();
+  add_default_option(
+      app, "--objective", options.objective,
+      "objective to minimize: the step, or the longest span of a rank from its first to "
+      "its last action, if ranks may start and end at different times")
+      ->check(CLI::IsMember({"step", "span"}));
+  add_default_option(
+      app, "--memory", options.search.memory,
+      "maximum activations on a rank, in microbatches of its share of the model (1f1b "
+      "keeps one per rank); 0: unlimited")
+      ->check(number(0, kMostFigure));
+  add_default_option(app, "--kept-for-w", options.search.kept_for_weight,
+                     "share of a microbatch's activations that W still needs after I, for --memory "
+                     "(`train` keeps all until W: 1)")
+      ->check(number(0, 1));
   app.add_flag(
       "--opposite", options.search.opposite,
       "also search opposite pipelines, which store weights twice, not counted in --memory");
@@ -95,15 +94,14 @@ void add_search_options(CLI::App& app, SearchOptions& options) {
   add_shape_options(app, options);
   add_cost_options(app, options);
   add_bounds(app, options);
-  app.add_option("--max-chunks", options.search.max_chunks,
-                 fmt::format("maximum number of chunks (stages per rank) to try; 0: {}, or as many "
-                             "as the units of a run in --costs allow",
-                             kMaxChunks))
-      ->check(whole_number(0, 64))
-      ->capture_default_str();
-  app.add_option("--seed", options.search.seed, "random seed of the search")
-      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
-      ->capture_default_str();
+  add_default_option(
+      app, "--max-chunks", options.search.max_chunks,
+      fmt::format("maximum number of chunks (stages per rank) to try; 0: {}, or as many "
+                  "as the units of a run in --costs allow",
+                  kMaxChunks))
+      ->check(whole_number(0, 64));
+  add_default_option(app, "--seed", options.search.seed, "random seed of the search")
+      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()));
   app.add_option("--write", options.write,
                  "file to write the best schedule to, for parallel.schedule")
       ->type_name("FILE");

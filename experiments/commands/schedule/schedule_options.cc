@@ -102,20 +102,18 @@ void add_plan_options(CLI::App& app, ScheduleOptions& options) {
   app.add_option("--chunks", options.chunks, "stages per rank; 0: what the schedule requires")
       ->check(whole_number(0, 64))
       ->default_str("0");
-  app.add_option("--frozen", options.frozen,
-                 "number of leading stages that are frozen (see freeze.units)")
-      ->check(whole_number(0, 65536))
-      ->capture_default_str();
+  add_default_option(app, "--frozen", options.frozen,
+                     "number of leading stages that are frozen (see freeze.units)")
+      ->check(whole_number(0, 65536));
   add_shape_options(app, options);
 }
 
 void add_cost_options(CLI::App& app, ScheduleOptions& options) {
-  app.add_option(
-         "--costs", options.costs,
-         "seconds of F, I and W of a microbatch on a stage (search, draw: on a rank); or a file "
-         "with the header F,I,W and a row per stage; or the directory of a run with measured units")
-      ->type_name("F,I,W|FILE.csv|RUN")
-      ->capture_default_str();
+  add_default_option(
+      app, "--costs", options.costs,
+      "seconds of F, I and W of a microbatch on a stage (search, draw: on a rank); or a file "
+      "with the header F,I,W and a row per stage; or the directory of a run with measured units")
+      ->type_name("F,I,W|FILE.csv|RUN");
   app.add_option("--links", options.links.links,
                  "source of link speeds: a machine file (`bench links --write`) or a run (default: "
                  "the run in --costs, otherwise transfers are free)")

@@ -131,25 +131,21 @@ int run_scaling(const ScalingCommand& given) {
 
 void declare_scaling(CLI::App& app, ScalingCommand& options) {
   ScalingOptions& scaling = options.scaling;
-  app.add_option("--ranks", options.ranks, "numbers of ranks, separated by commas")
-      ->type_name("N,N,...")
-      ->capture_default_str();
-  app.add_option("--mode", options.mode,
-                 "strong (constant batch) or weak (batch proportional to ranks) scaling")
-      ->check(CLI::IsMember({"strong", "weak"}))
-      ->capture_default_str();
-  app.add_option("--grow", options.grow,
-                 "what grows with the ranks: replicas (dp) or the pipeline (pp)")
-      ->check(CLI::IsMember({"dp", "pp"}))
-      ->capture_default_str();
+  add_default_option(app, "--ranks", options.ranks, "numbers of ranks, separated by commas")
+      ->type_name("N,N,...");
+  add_default_option(app, "--mode", options.mode,
+                     "strong (constant batch) or weak (batch proportional to ranks) scaling")
+      ->check(CLI::IsMember({"strong", "weak"}));
+  add_default_option(app, "--grow", options.grow,
+                     "what grows with the ranks: replicas (dp) or the pipeline (pp)")
+      ->check(CLI::IsMember({"dp", "pp"}));
   app.add_option("--measure", options.measure,
                  "maximum number of ranks to launch; larger ones are predicted (default: number of "
                  "cores, or slots of --hosts)")
       ->check(whole_number(1, 1 << 16));
-  app.add_option("--rounds", scaling.rounds,
-                 "interleaved launches per number of ranks, whose median is used")
-      ->check(whole_number(1, 1000))
-      ->capture_default_str();
+  add_default_option(app, "--rounds", scaling.rounds,
+                     "interleaved launches per number of ranks, whose median is used")
+      ->check(whole_number(1, 1000));
   app.add_option("--microbatches", options.microbatches,
                  "more numbers of microbatches to measure, for the fit t = a + b m")
       ->type_name("M,M,...");
@@ -159,14 +155,13 @@ void declare_scaling(CLI::App& app, ScalingCommand& options) {
   app.add_option("--launcher", scaling.launch.command,
                  "launch command, with {ranks}, {program} and {args}")
       ->type_name("CMD");
-  app.add_option("--time-limit", scaling.launch.time_limit,
-                 "time limit of a launch in seconds; 0: none")
-      ->check(number(0, 1e9))
-      ->capture_default_str();
+  add_default_option(app, "--time-limit", scaling.launch.time_limit,
+                     "time limit of a launch in seconds; 0: none")
+      ->check(number(0, 1e9));
   app.add_option("--links", scaling.links,
                  "link speeds for predictions: a machine file or a run (default: measured)")
       ->type_name("FILE|RUN");
-  app.add_option("--name", scaling.name, "name of the study's folder")->capture_default_str();
+  add_default_option(app, "--name", scaling.name, "name of the study's folder");
   add_studies_directory(app, options.directory);
   add_json_option(app, options);
 }

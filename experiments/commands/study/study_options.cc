@@ -61,9 +61,8 @@ void add_study_folder(CLI::App& app, std::string& directory) {
 }
 
 void add_studies_directory(CLI::App& app, std::string& directory) {
-  app.add_option("--dir", directory, "directory in which to create the study's folder")
-      ->type_name("DIR")
-      ->capture_default_str();
+  add_default_option(app, "--dir", directory, "directory in which to create the study's folder")
+      ->type_name("DIR");
 }
 
 void add_study_file_options(CLI::App& app, StudyFileOptions& options, const std::string& does,

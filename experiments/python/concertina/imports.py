@@ -112,8 +112,7 @@ def _printed(text: str, asked: Options) -> tuple[list[dict], list[str]]:
         row["step"] = int(row["step"]) + form.add
         if "loss" in row:
             rows += [held | {"step": row["step"] - 1} for held, after in stepless if after in (None, row["step"] - 1)]
-            left["held-out losses without a known step"] += sum(
-                after not in (None, row["step"] - 1) for _, after in stepless)
+            left["held-out losses without a known step"] += sum(after not in (None, row["step"] - 1) for _, after in stepless)
             before, stepless = int(row["step"]), []
         rows.append(row)
     rows += [held | {"step": after} for held, after in stepless if after is not None]

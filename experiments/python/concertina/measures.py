@@ -1,7 +1,6 @@
 """Whether values of runs have the same measure, program and machine, and notes to show with them.
 
-Values that are not known to be of the same data and in the same unit are not compared: no best is marked and no difference is shown.
-"""
+Values that are not known to be of the same data and in the same unit are not compared: no best is marked and no difference is shown."""
 import json
 import typing
 
@@ -126,8 +125,7 @@ def _kinds(runs: Runs, values: typing.Iterable[str]) -> str:
 def provenance_notes(runs: Runs, results: StudyResults, mixed: bool) -> list[str]:
     """Raises InputError if runs differ in program, processor or text, unless `mixed`, which returns a line on each.
 
-    Runs that record none of these, such as those of other programs, are named once.
-    """
+    Runs that record none of these, such as those of other programs, are named once."""
     notes, where = [], results.directory or results.name
     unknown = [run.number for run in runs if not any(run.text(fact) for fact in _STRICT | _WARNED)]
     if unknown and len(unknown) < len(runs):
@@ -146,8 +144,7 @@ def provenance_notes(runs: Runs, results: StudyResults, mixed: bool) -> list[str
         for name in values:
             kinds = _kinds(runs, values[name])
             if kinds and fact in _STRICT and not mixed:
-                raise InputError(f"the trials differ in {fact}: {kinds}", where,
-                                 f"--where {fact}=... to select some, or --mixed to combine all")
+                raise InputError(f"the trials differ in {fact}: {kinds}", where, f"--where {fact}=... to select some, or --mixed to combine all")
             notes += [f"{'mixed' if fact in _STRICT else 'warning'}: the trials differ in {name}: {kinds}"] * bool(kinds)
     return notes
 

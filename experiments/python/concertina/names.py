@@ -101,8 +101,7 @@ def _magnitude(value: float) -> int:
 def digits_for(values: typing.Iterable[float], uncertainties: typing.Iterable[float]) -> Digits:
     """Two digits of the median uncertainty above zero, and up to two more if the smallest would be zero.
 
-    Without uncertainties: five digits of the largest value, without decimals if all values are integers.
-    """
+    Without uncertainties: five digits of the largest value, without decimals if all values are integers."""
     finite = [value for value in values if math.isfinite(value)]
     largest = max(map(abs, finite), default=0.0)
     sizes = sorted(size for size in uncertainties if math.isfinite(size) and size > 0)
@@ -162,10 +161,10 @@ def plain(value: float) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """ "12.3 ms"."""
+    """ "12.3 ms"; a dash for NaN."""
     size = abs(seconds)
-    if size < 1e-9:
-        return "0"
+    if not size >= 1e-9:
+        return "–" if math.isnan(size) else "0"
     factor, unit = (1e6, "µs") if size < 1e-3 else (1e3, "ms") if size < 1 else (1, "s")
     return f"{factor * seconds:.3g} {unit}"
 
@@ -214,6 +213,5 @@ def settings_text(columns: typing.Iterable[str], values: typing.Iterable[str]) -
 def text_table(rows: typing.Sequence[typing.Sequence[str]], left: int) -> str:
     """A line for each row; the first `left` columns are left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ("  ".join(cell.ljust(width) if c < left else cell.rjust(width) for c, (cell, width) in enumerate(zip(row, widths)))
-             for row in rows)
+    lines = ("  ".join(cell.ljust(width) if c < left else cell.rjust(width) for c, (cell, width) in enumerate(zip(row, widths))) for row in rows)
     return "".join(line.rstrip(" ") + "\n" for line in lines)

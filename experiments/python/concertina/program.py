@@ -1,8 +1,7 @@
 """Runs the program from Python: user-defined schedules, validated, predicted and drawn, and runs that use them.
 
 Everything uses the command line and its JSON output. The program is the `concertina` on the PATH, or the one that the environment variable
-CONCERTINA names.
-"""
+CONCERTINA names."""
 from __future__ import annotations
 
 import csv
@@ -45,8 +44,7 @@ def call(*words: object) -> str:
         if "--json" in words:
             call(*(word for word in words if word != "--json"))  # raises the same error as text
         raise ProgramError((done.stderr or done.stdout).strip()[-4000:] or f"exit code {done.returncode}: concertina {words}", done.returncode)
-    if "--json" in words:
-        sys.stderr.write(done.stderr)  # warnings, such as of a damaged file
+    sys.stderr.write(done.stderr * ("--json" in words))  # warnings, such as of a damaged file
     return done.stdout
 
 
@@ -61,8 +59,7 @@ class Schedule:
     """The order of actions on each rank: a schedule name with ranks and microbatches, or rows.
 
     `rows`: the actions of each rank, such as "0F0" (stage, F, microbatch); see experiments/guide/schedules.md, "Running your own schedule".
-    Transfers are added to rows with only computations.
-    """
+    Transfers are added to rows with only computations."""
 
     def __init__(self, name: str = "own", rows: typing.Sequence[typing.Sequence[str]] | None = None, **sizes: int):
         self.name, self._sizes = name, dict[str, object](sizes)
@@ -116,8 +113,7 @@ def train(name: str, *configs: object, ranks: int = 1, launcher: str | None = No
     """Trains to the end with restarts after faults (`concertina run`). Returns the run.
 
     `configs`: "@file.toml", run directories and "table.key=value"; `keys`: keys with "__" for the dot, such as parallel__pp=2. A `Schedule`
-    passed as parallel__schedule is saved as NAME.csv in run.dir. `launcher`: a template as for `concertina run --launcher`.
-    """
+    passed as parallel__schedule is saved as NAME.csv in run.dir. `launcher`: a template as for `concertina run --launcher`."""
     from .run import Run
     words = [str(word) for word in configs]
     directory = str(keys.get("run__dir", next((word.split("=", 1)[1] for word in words if word.startswith("run.dir=")), "runs")))

@@ -1,8 +1,7 @@
 """The results of a study as values: the settings and outcome of each run, and the columns under which tables find both.
 
 Everything that reads, tabulates or draws results shares these types. A value that a run does not have is absent: `cell` returns None, never
-zero. NaN is a value.
-"""
+zero. NaN is a value."""
 import dataclasses
 import json
 import math
@@ -161,8 +160,7 @@ class StudyResults:
 def study_results(*places: str | pathlib.Path, loose: bool = False) -> StudyResults:
     """The study of one folder or file, or the runs in several folders, as read by `concertina study trials`.
 
-    Settings and config values are texts. `loose`: treat the runs of a study as separate runs. JSON has no NaN; null represents it.
-    """
+    Settings and config values are texts. `loose`: treat the runs of a study as separate runs. JSON has no NaN; null represents it."""
     said = json.loads(call("study", "trials", *places, "--json"))
     runs = [RunSummary(one["trial"], one["settings"], one["state"], one["error"], one["directory"],
                        {name: float("nan" if value is None else value) for name, value in one["figures"].items()}, one["facts"]) for one in said["trials"]]

@@ -42,8 +42,7 @@ class Run:
         """A row per step, sorted: the columns of metrics.jsonl, and `tokens` and `seconds` of training so far.
 
         For a repeated step the last one counts. `seconds` are as in `concertina report`: without evaluations, the time between launches,
-        and the first step of each.
-        """
+        and the first step of each."""
         log = read_log(self.path)
         frame = _by_step(pd.DataFrame(log.metrics), ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble"))
         if "time" in frame:
@@ -102,8 +101,7 @@ class Run:
     def trace(self, step: int | None = None) -> pd.DataFrame:
         """A row per action of the recorded steps: rank, kind, stage, microbatch, start and seconds (on rank 0's clock).
 
-        `step`: the first step of the trace (`log.trace_at`); default: the last trace.
-        """
+        `step`: the first step of the trace (`log.trace_at`); default: the last trace."""
         file = self.path / ("trace.json" if step is None else f"trace-{step:08}.json")
         events = read_json(file)["traceEvents"]
         rows = [{"rank": event["pid"], "name": event["name"], "start": event["ts"] / 1e6, "seconds": event["dur"] / 1e6,
@@ -135,8 +133,7 @@ def _named(runs: typing.Iterable[Run | str | pathlib.Path]) -> dict[str, Run]:
 def differing_keys(runs: typing.Iterable[Run | str | pathlib.Path]) -> pd.DataFrame:
     """A row per config key that differs between runs, a column per run; ignores where the runs are stored.
 
-    A run of another program has no config, and thus no column.
-    """
+    A run of another program has no config, and thus no column."""
     frame = pd.DataFrame({name: {key: str(value) for key, value in run.config.items()} for name, run in _named(runs).items() if run.config})
     differ = [key for key in frame.index if key not in PLACES and frame.loc[key].nunique(dropna=False) > 1]
     return frame.loc[differ].sort_index()

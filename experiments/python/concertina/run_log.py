@@ -1,7 +1,6 @@
 """The log of a run: its original lines, the clock of its training, and curves by step.
 
-The clock counts training but not evaluations, across launches. Values that a line lacks are NaN.
-"""
+The clock counts training but not evaluations, across launches. Values that a line lacks are NaN."""
 import bisect
 import dataclasses
 import datetime
@@ -74,8 +73,7 @@ class RunLog:
         """The training seconds up to the end of each step; empty if the time of a step or an evaluation is missing.
 
         The clock starts at the end of the first step, and is stopped between launches and during the first step of each. For a repeated
-        step the last time counts.
-        """
+        step the last time counts."""
         starts = sorted(text(launch, "start") for launch in self.launches)
         evaluations = sorted((text(line, "time"), number(line, "seconds")) for line in self.validations)
         ends = [time for time, _ in evaluations]

@@ -1,7 +1,6 @@
 """The series of a study's charts: the runs and columns to draw, and mean and spread of each point.
 
-Trials that are not done, missing or non-finite values, and means over different measures are not included.
-"""
+Trials that are not done, missing or non-finite values, and means over different measures are not included."""
 import dataclasses
 import math
 import typing
@@ -118,8 +117,7 @@ def _lines(shape: Shape) -> list[Series]:
 def mean_curve(curves: list[Curve], confidence: float | None) -> Series:
     """The mean over the steps that all curves have, with its interval or (None) standard deviation.
 
-    A non-finite value makes a gap, since the mean of the others would hide it.
-    """
+    A non-finite value makes a gap, since the mean of the others would hide it."""
     steps = sorted(set.intersection(*map(set, curves))) if curves else []
     values = np.array([[curve[step] for step in steps] for curve in curves])
     if not steps or len(curves) == 1:

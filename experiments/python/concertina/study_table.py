@@ -1,7 +1,6 @@
 """The table of a study: a row per group of runs with mean, spread and difference to a baseline for each metric, and notes.
 
-Equal results give equal tables, in whatever order trials finished. Failed trials and non-finite values are listed and never averaged.
-"""
+Equal results give equal tables, in whatever order trials finished. Failed trials and non-finite values are listed and never averaged."""
 from __future__ import annotations
 
 import dataclasses
@@ -14,8 +13,7 @@ from .comparison import Comparison, add_times_to
 from .errors import InputError, library, require_word
 from .measures import default_metrics, provenance_notes, same_bits, unlike_notes, why_unlike
 from .names import Digits, Metric, counted, digits_for, is_time_to, number_or_text, number_text, trials_text
-from .results import (RUN_COLUMN, SEED, Claim, Group, Runs, StudyResults, figures_of, group_label, groups_of, never_came,
-                      study_results, titles)
+from .results import (RUN_COLUMN, SEED, Claim, Group, Runs, StudyResults, figures_of, group_label, groups_of, never_came, study_results, titles)
 from .statistic import PAIRED, Difference, Equivalence, Summary, interval, summarize, test_equivalence
 from .study_claims import Front, Search, make_front, search_of
 
@@ -236,8 +234,7 @@ def make_table(results: StudyResults, options: TableOptions) -> StudyTable:
     """The table of results, which already have the columns of --to. Raises InputError for unknown columns and values.
 
     A row's baseline is the row with the baseline's values, and otherwise its own: with parallel.schedule=1f1b, a group with pp = 2 is
-    compared with 1f1b at pp = 2.
-    """
+    compared with 1f1b at pp = 2."""
     if not 0 < options.confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, got {options.confidence:g}", "--confidence", "0.95")
     if len(options.front) not in (0, 2):

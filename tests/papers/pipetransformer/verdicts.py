@@ -67,6 +67,9 @@ class Verdicts:
         if not fastest[False]:
             table.claim("an arm that freezes is equivalent to the unfrozen run", False)
         for name in want[self.form].get("claims", [fastest[False]] if fastest[False] else []):
+            if name not in over_static:
+                table.claim(f"{name}: was not run (--arms), so its claim is not confirmed", False)
+                continue
             gains = over_gpipe[name]["gain"], over_static[name]["gain"]
             table.claim(f"{name}: {over_static[name]['equivalence']['verdict']}, {gains[0]:.2f} x static gpipe (at least "
                         f"{want['over_gpipe']}), {gains[1]:.2f} x the best static layout (at least {want['over_static']})",

@@ -58,8 +58,7 @@ def _tasks(jobs: dict[str, int]) -> dict[int, Task]:
 def standing_of(folder: pathlib.Path, states: dict[int, str]) -> tuple[Standing, str]:
     """Groups trials by state, with `states` by number; and why queued or running tasks are unknown, or empty.
 
-    Runs squeue if the study was submitted before.
-    """
+    Runs squeue if the study was submitted before."""
     # A truncated line is ignored: at worst its trials are submitted again.
     before = [line for line in read_lines(folder / SUBMISSIONS) if isinstance(line.get("job"), str)]
     submitted = {trial for line in before for trial in line.get("trials", [])}

@@ -1,7 +1,6 @@
 """The report of `concertina study scaling`, which provides the predictions: measurements, fits and charts.
 
-Measured and predicted values are always kept separate.
-"""
+Measured and predicted values are always kept separate."""
 import itertools
 import json
 import pathlib
@@ -95,8 +94,7 @@ def _spread(results: list[Json]) -> str:
     measured = [one for one in results if "rounds_ms" in one]
     spread = max((max(one["rounds_ms"]) / min(one["rounds_ms"]) - 1 for one in measured), default=0)
     several = any(len(one["rounds_ms"]) > 1 for one in measured)
-    differ = f"rounds of one row differ by up to {100 * spread:.0f}%" if several else \
-        "a single round: the spread is unknown"
+    differ = f"rounds of one row differ by up to {100 * spread:.0f}%" if several else "a single round: the spread is unknown"
     load = max((one["load"] for one in measured), default=0)
     return f"{differ}; load of the host before a launch up to {load:.1f}, including earlier launches\n"
 

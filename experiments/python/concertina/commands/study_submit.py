@@ -1,8 +1,7 @@
 """`concertina study submit`: runs a study as a Slurm array job. The study's folder already exists, except with --dry-run.
 
 A study with more trials than an array may have indices becomes several arrays, one per range of trials whose numbers differ only in their
-last digits, which are the index. A trial that is already queued or running is never submitted again.
-"""
+last digits, which are the index. A trial that is already queued or running is never submitted again."""
 import itertools
 import json
 import os
@@ -77,8 +76,7 @@ class Submission:
     def submit(self, array: Array, after: str) -> str:
         """Submits an array that starts after the job `after`, if any; returns its job.
 
-        Records of repeated trials are removed first, and restored if the submission fails.
-        """
+        Records of repeated trials are removed first, and restored if the submission fails."""
         script = self.folder / (f"submit-{array.first}.sbatch" if array.first else "submit.sbatch")
         replace_file(script, self.script(array))
         for trial in array.trials:

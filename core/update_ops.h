@@ -34,8 +34,8 @@ struct LionUpdate {
   auto views() { return std::array{&w, &m, &g}; }
 };
 
-/// One step of LAMB (core/update_rules.h) on a whole tensor. Updates w, m and v, and replaces g by
-/// the direction u.
+/// One step of LAMB (core/update_rules.h) on a whole tensor. Updates w, m and v, and replaces g
+/// with the direction u.
 struct LambUpdate {
   static constexpr std::string_view kName = "lamb";
   LambRule rule;

@@ -126,7 +126,7 @@ class ModelStage final : public Stage {
   UnitObserver* observer_ = nullptr;
   SkippedBuckets skipped_;
   std::vector<UnitGradient> gradients_;  // for one unit; reused to avoid allocation
-  std::vector<std::uint64_t> key_;       // for one pass; reused likewise
+  std::vector<std::uint64_t> key_;       // for one pass; also reused
 };
 
 }  // namespace concertina

@@ -36,7 +36,7 @@ PlanSource plan_source(const Job& job, const Assignment& assignment, const RunCo
 /// The report of `plan show`. `memory` groups ranks with equal values; `peak_bytes` is that of the
 /// largest rank, as are `checkpoint_copy_bytes` and `snapshot_bytes`, which are additional;
 /// `left_out` lists what is not included in products at `rate_gflops_per_s`, and both are replaced
-/// by `costs_from` if units were measured; for `links` see links_json(). `machine`: the memory to
+/// with `costs_from` if units were measured; for `links` see links_json(). `machine`: the memory to
 /// compare with, nullopt if unknown. Throws Error{bad_input} if no layout fits the world size.
 nlohmann::ordered_json plan_report(const RunConfig& config, const PlanOptions& options,
                                    const std::optional<MemoryBytes>& machine);

@@ -16,7 +16,8 @@ std::string columns_line(const TableReader& table, const TableColumns& columns) 
   for (const std::size_t column : columns.text) texts.push_back(table.columns()[column]);
   std::string line = fmt::format("columns     {}", fmt::join(texts, ", "));
   if (columns.label) line += fmt::format("; label: {}", table.columns()[*columns.label]);
-  if (!columns.ignored.empty()) line += fmt::format("; ignored: {}", fmt::join(columns.ignored, ", "));
+  if (!columns.ignored.empty())
+    line += fmt::format("; ignored: {}", fmt::join(columns.ignored, ", "));
   if (!table.manner().empty()) line += fmt::format("; {}", table.manner());
   return escape_bytes(line) + "\n";
 }

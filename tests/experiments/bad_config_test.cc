@@ -114,7 +114,8 @@ TEST(BadConfig, EveryKeyRefusesOtherTypesAndValues) {
       ++refused;
     };
     expect_refused("1979-05-27", holds<Layout>(key) ? "not a list" : "wrong type");
-    if (!key.choices.empty() && key.is_file == nullptr) expect_refused("'no such'", "is not a valid value");
+    if (!key.choices.empty() && key.is_file == nullptr)
+      expect_refused("'no such'", "is not a valid value");
     if (holds<std::int64_t>(key) || holds<int>(key)) {
       expect_refused("0.5", "wrong type");
       for (const double end : {key.range.low - 1, key.range.high + 1})

@@ -155,8 +155,10 @@ void warn_once(const std::string& path, const std::string& what) {
 
 void throw_io(std::string_view call, const std::string& path) {
   const int code = errno;
-  const bool forbidden = code == EACCES || code == EPERM || code == EROFS;
-  throw Error(forbidden ? Exit::bad_input : Exit::failure,
+  constexpr int kOfPath[] = {EACCES, EPERM, EROFS, ENOTDIR, ENAMETOOLONG, ELOOP, EISDIR};
+  const bool of_path =
+      std::ranges::find(kOfPath, code) != std::end(kOfPath) || (code == ENOENT && call == "mkdir");
+  throw Error(of_path ? Exit::bad_input : Exit::failure,
               fmt::format("{} failed: {}", call, std::strerror(code)), path, advice(code), code);
 }
 

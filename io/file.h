@@ -18,8 +18,8 @@ std::string find_program(const std::string& program);
 /// directory is missing or read-only. Returns an empty string if it can.
 std::string why_not_writable(const std::string& path);
 
-/// Throws a failure for the errno of `call` on `path`, with advice for common causes (no space, no
-/// permission, file-size limit, ...).
+/// Throws for the errno of `call` on `path`, with advice for common causes (no space, file-size
+/// limit, ...): bad input if another path would be right, as without permission, else a failure.
 [[noreturn]] void throw_io(std::string_view call, const std::string& path);
 
 /// Owns one open file descriptor.

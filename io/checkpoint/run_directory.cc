@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include <optional>
@@ -159,17 +158,6 @@ void require_writable(const std::string& path) {
   ::unlink(probe.c_str());
 }
 
-/// Reports missing permissions as bad input, in contrast to a full or broken disk.
-void refuse_unwritable(const std::function<void()>& prepare) {
-  try {
-    prepare();
-  } catch (const Error& error) {
-    const int code = error.system_error();
-    if (code == 0 || code == ENOSPC || code == EDQUOT || code == EIO) throw;
-    throw Error(Exit::bad_input, error.message(), error.where(), error.fix());
-  }
-}
-
 }  // namespace
 
 std::string read_run_id(const std::string& directory) {
@@ -229,19 +217,17 @@ RunDirectory::RunDirectory(const std::string& root, const std::string& name,
     : RunDirectory(Place{checked_path(root, name), checkpoints}) {
   std::error_code error;
   const bool is_new = !stdfs::exists(path_, error);
-  refuse_unwritable([&] { make_directories(path_); });
+  make_directories(path_);
   existing_ = exists(root, name);
   if (!existing_) require_own(path_);
-  refuse_unwritable([&] {
-    lock_ = FileLock(path_ + "/" + kLock, "this run directory",
-                     "wait until it has exited, or choose another run.name");
-    made_ = is_new;
-    require_writable(path_);
-    make_directories(checkpoints_);
-    require_writable(checkpoints_);
-    checkpoint_lock_ = FileLock(checkpoints_ + "/" + kCheckpointLock, "this checkpoint.dir",
-                                "wait until it has exited, or choose another checkpoint.dir");
-  });
+  lock_ = FileLock(path_ + "/" + kLock, "this run directory",
+                   "wait until it has exited, or choose another run.name");
+  made_ = is_new;
+  require_writable(path_);
+  make_directories(checkpoints_);
+  require_writable(checkpoints_);
+  checkpoint_lock_ = FileLock(checkpoints_ + "/" + kCheckpointLock, "this checkpoint.dir",
+                              "wait until it has exited, or choose another checkpoint.dir");
   recover_commits(checkpoints_);
   claim_checkpoints(checkpoints_, run_identity(path_));
 }

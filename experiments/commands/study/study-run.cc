@@ -50,7 +50,7 @@ void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) 
   const int jobs = spec.launch.jobs;
   std::string text;
   std::vector<int> skipped;
-  int left = 0, finished = 0;
+  int left = 0;
   double seconds = 0;  // of skipped trials
   for (const Trial& trial : trials_of(spec)) {
     TrialRecord& before = stored[trial.number];
@@ -62,7 +62,6 @@ void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) 
     } else {
       skipped.push_back(trial.number);
       seconds += before.figures["trial_s"];
-      ++finished;
     }
   }
   text += method.proposes() ? "the sampler chooses the trials"
@@ -70,7 +69,8 @@ void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) 
   if (jobs > 1) text += fmt::format(", up to {} at a time", jobs);
   if (method.rungs != nullptr) text += "; the search stops some of them early";
   if (!skipped.empty()) text += fmt::format("; skipped as finished: {}", to_ranges(skipped));
-  if (const double mean = seconds / std::max(1, finished); left * mean > 0)
+  if (const double mean = seconds / std::max(1.0, static_cast<double>(skipped.size()));
+      left * mean > 0)
     text += fmt::format("; expected to take {} ({:.3g} s per trial, as so far)",
                         format_duration(mean * std::ceil(1.0 * left / jobs)), mean);
   print_once(text + "\n");

@@ -101,7 +101,7 @@ class LiveRun:
         tiles = [(f"{int(self.done):,} of {_count(self.steps)}", "steps"), *[(self.left, "left")] * (not self.ended),
                  (_value(self.last, "loss"), "loss"), (_value(self.last, "tokens_per_s"), "tokens per second")]
         tiles += [(_value(held[-1], "loss"), f"held-out loss at step {number(held[-1], 'step'):.0f}")] if held else []
-        tiles += _load()
+        tiles.append((f"{os.getloadavg()[0]:.3g}", f"load of {os.cpu_count()} cores"))
         share = self.done / self.steps if self.steps > 0 else 0
         changes = changes_in(self.events, [])
         marks = change_marks(Course(changes=[changes[step] for step in sorted(changes)]))
@@ -130,10 +130,6 @@ def _value(line: Line, key: str) -> str:
     return figure_text(value) if math.isfinite(value) or line.get(key, "") is None else "–"
 
 
-def _load() -> list[tuple[str, str]]:
-    return [(f"{os.getloadavg()[0]:.3g}", f"load of {os.cpu_count()} cores")]
-
-
 def runs_in(folder: pathlib.Path) -> list[pathlib.Path]:
     """The runs in a folder that is not a run itself, by name."""
     return sorted(filter(is_run, folder.iterdir())) if folder.is_dir() and not is_run(folder) else []
@@ -151,9 +147,8 @@ class Served:
     def __init__(self, directory: str):
         self.path = pathlib.Path(directory)
         self.is_study = (self.path / "study.toml").is_file()
-        self.is_folder = not self.is_study and bool(runs_in(self.path))
         self.runs: dict[pathlib.Path, LiveRun] = {}
-        if not self.is_study and not self.is_folder and not is_run(self.path):
+        if not self.is_study and not runs_in(self.path) and not is_run(self.path):
             raise InputError("neither a run nor a study, nor a folder of runs", directory, "runs/NAME, runs or studies/NAME")
 
     def answer(self, path: str, query: dict[str, str]) -> Answer:
@@ -168,7 +163,7 @@ class Served:
             return 200, "text/html", self._report(trial)
         return 200, "application/json", write_json(
             self._trial(trial) if trial else self._study() if self.is_study else
-            index_page(self.path, self._live, lambda run: {"text": run.name, "href": f"#{urllib.parse.quote(run.name)}"}) if self.is_folder else
+            index_page(self.path, self._live, lambda run: {"text": run.name, "href": f"#{urllib.parse.quote(run.name)}"}) if not is_run(self.path) else
             self._live(self.path).content(self.path.resolve().name, [_link(_NOW, "report")]))
 
     def _report(self, trial: str) -> str:
@@ -205,7 +200,7 @@ class Served:
             first = {"text": f"{trial.number}"} | ({"href": f"#{trial.number}"} if began else {})
             rows.append([first, {"text": settings, "look": "text"}, {"text": state, "look": "text"}, *rest])
         return content(study.name, f"{ended} of {counted(len(rows), 'trial')} have finished", [
-            {"kind": "progress", "share": ended / max(1, len(rows))}, {"kind": "tiles", "tiles": _load()}, words("heading", "Trials"),
+            {"kind": "progress", "share": ended / max(1, len(rows))}, words("heading", "Trials"),
             table(["trial", "settings", *COLUMNS], rows, left=4), _link("current page of the study", "report")])
 
 

@@ -163,10 +163,10 @@ def plain(value: float) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """ "12.3 ms"."""
+    """ "12.3 ms"; a dash for NaN."""
     size = abs(seconds)
-    if size < 1e-9:
-        return "0"
+    if not size >= 1e-9:
+        return "–" if math.isnan(size) else "0"
     factor, unit = (1e6, "µs") if size < 1e-3 else (1e3, "ms") if size < 1 else (1, "s")
     return f"{factor * seconds:.3g} {unit}"
 

@@ -45,8 +45,7 @@ def call(*words: object) -> str:
         if "--json" in words:
             call(*(word for word in words if word != "--json"))  # raises the same error as text
         raise ProgramError((done.stderr or done.stdout).strip()[-4000:] or f"exit code {done.returncode}: concertina {words}", done.returncode)
-    if "--json" in words:
-        sys.stderr.write(done.stderr)  # warnings, such as of a damaged file
+    sys.stderr.write(done.stderr * ("--json" in words))  # warnings, such as of a damaged file
     return done.stdout
 
 

@@ -40,10 +40,9 @@ class Bits:
         text = f"the same losses over {counted(self.steps, 'step')}" if self.steps else "no step in common"
         if self.log:
             text = f"{self.log['figure']} differs from step {self.log['step']} on: {plain(self.log['one'])} against {plain(self.log['other'])}"
-        text += f"; {self.unread}" * bool(self.unread)
         last, other = self.last_steps
-        text += (f"; different lengths: {other} and {counted(last, 'step')}" if last != other else "; another final state" if self.same_state is False
-                 else "")
+        text += f"; {self.unread}" * bool(self.unread) + (
+            f"; different lengths: {other} and {counted(last, 'step')}" if last != other else "; another final state" * (self.same_state is False))
         if self.same_state:
             text += f"; the same final state ({self.state[:12]}...)"
         if found := self.tensor:

@@ -22,7 +22,7 @@ def report_page(run: RunFiles) -> Block:
     recorded = timeline(run) + bubble(run) + memory(run) if run.ranks else [words("note", unrecorded)]
     changes = _changes(course)  # come first if there are any
     return content(run.name, _subtitle(run), [
-        {"kind": "tiles", "tiles": _tiles(run)}, *_advice(course), *(changes if course.changes else []), *recorded,
+        {"kind": "tiles", "tiles": _tiles(run)}, *(changes if course.changes else []), *recorded,
         *_training(run, course), *_classes(run.result), *([] if course.changes else changes), *_about(run), *_setup(run)])
 
 
@@ -151,18 +151,14 @@ def _classes(result: Line) -> list[Block]:
                    "samples) in percent.")
 
 
-def _seconds(value: float) -> str:
-    return "–" if math.isnan(value) else duration_text(value)
-
-
 def _change_rows(course: Course) -> typing.Iterator[list[typing.Any]]:
     for at, one in enumerate(course.changes[:MOST_ROWS], 1):
         after = course.segment_after(one)
         measured = after.mean if math.isnan(one.measured_step) and after else one.measured_step
         both = [before if before == now else f"{before} → {now}" for before, now in (
             (layers_text(one.frozen_before), layers_text(one.frozen)), (one.layout_before, one.layout))]
-        yield [str(at), f"{one.step:.0f}", *both, _seconds(one.predicted_cost), _seconds(one.cost), "–" if math.isnan(one.moved_bytes) else
-               bytes_text(one.moved_bytes), _seconds(one.predicted_step), _seconds(measured)]
+        yield [str(at), f"{one.step:.0f}", *both, duration_text(one.predicted_cost), duration_text(one.cost), "–" if math.isnan(one.moved_bytes) else
+               bytes_text(one.moved_bytes), duration_text(one.predicted_step), duration_text(measured)]
         if one.why:
             yield [{"text": one.why, "look": "text", "span": 9}]
 
@@ -190,13 +186,8 @@ def _changes(course: Course) -> list[Block]:
         blocks += [table(["steps", "layout", "frozen layers", "mean step", "median", "speed-up"], _segment_rows(course), left=3),
                    words("note", "Speed-up over the first segment. A segment's mean excludes its first step, which touches new memory; the "
                          "last row covers all steps but the run's first one, and the changes.")]
-    return section("Changes", blocks + notes, f"{course.took_text()}{took}.")
-
-
-def _advice(course: Course) -> list[Block]:
-    said = ("Faster steps alone do not show the effect of freezing on the loss: compare this run with one without freezing, both with eval.every: "
-            "concertina compare RUN UNFROZEN.")
-    return [words("note", said)] if any(one.frozen > 0 for one in course.segments) else []
+    advice = " Faster steps do not show what freezing costs in loss: concertina compare RUN UNFROZEN, both with eval.every."
+    return section("Changes", blocks + notes, f"{course.took_text()}{took}." + advice * any(one.frozen > 0 for one in course.segments))
 
 
 def plain_text(value: typing.Any, depth: int = 8) -> str:

@@ -41,14 +41,8 @@ class RunFiles:
 
 
 def recorded_figures(run: pathlib.Path, step: int | None) -> dict[str, typing.Any]:
-    """Data of a run that only the program has: its model, and recorded and predicted steps.
-
-    `concertina report RUN --figures [--step N]` prints one JSON object: `layer_ends` (the last unit of each layer), `parameters` and
-    `tokens_per_step`, if this version can read the config; and, if the run has a trace, the keys of `report --json`
-    (run, schedule, layout, steps, recorded_steps, typical_step, step_ms, predicted_step_ms, prediction_error, bubble, predicted_bubble,
-    ranks, clock_error_us, costs_missing), `pipelines` (as in trace.json), `timeline` (both steps, in the form of steps.py), and for each
-    of `ranks` `memory` ([ms, saved bytes, bytes of boundary buffers], ...) and `predicted_memory` ([ms, saved bytes], ...).
-    """
+    """Data that only the program has, see recorded_figures.h. For each of `ranks`, `memory` is [ms, saved bytes, bytes of boundary buffers],
+    ..., and `predicted_memory` [ms, saved bytes], ...; `timeline` is in the form of steps.py."""
     if step is not None and not (run / f"trace-{step:08}.json").exists():
         there = sorted(int(path.stem[6:]) for path in run.glob("trace-*.json") if path.stem[6:].isdigit())
         raise InputError(f"no trace starts at step {step}", str(run), f"--step {there[0]}" if there else "remove --step")

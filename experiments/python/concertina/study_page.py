@@ -176,11 +176,6 @@ def _mean(runs: Runs, column: str) -> float | None:
     return statistics.fmean(values) if values else None
 
 
-def _step_text(steps: str, ms: float | None, bubble: float | None) -> str:
-    said = [duration_text(one / 1e3) for one in (ms,) if one is not None] + [f"bubble {one:.1%}" for one in (bubble,) if one is not None]
-    return f"{steps} steps: {', '.join(said)}" if said else ""
-
-
 def _step_times(shown: StudyTable) -> list[Block]:
     """A step of each group, recorded if available, otherwise the mean of all: computing, and idle by cause. Skips groups without data."""
     bars: list[Block] = []
@@ -191,10 +186,11 @@ def _step_times(shown: StudyTable) -> list[Block]:
             continue
         shares = [_mean(runs, f"recorded.bubble_causes.{cause}") if of else None for cause in CAUSES]
         known = any(share is not None for share in shares)
-        said = [_step_text("recorded", ms, bubble)] if of else []
+        of_all = _mean(runs, "bubble") if of else None
         idle = [0 if known else ms * bubble, *(ms * max(0.0, share or 0) for share in shares)]
         bars.append({"name": label, "values": [ms * (1 - bubble), *idle],
-                     "text": "; ".join(filter(None, [*said, _step_text("all", _mean(runs, "median_step_ms"), _mean(runs, "bubble"))]))})
+                     "text": f"{'recorded' if of else 'all'} steps: {duration_text(ms / 1e3)}, bubble {bubble:.1%}"
+                             + ("" if of_all is None else f"; all steps: bubble {of_all:.1%}")})
     return section("Use of time", [cause_bars(bars, "ms")] if bars else [], "A step of each group, mean over its trials and over ranks: "
                    "the recorded steps if there is a trace, otherwise all. Idle time is by cause, as on the page of a run.")
 

@@ -154,8 +154,7 @@ def report(options: Options) -> int:
     if runs := runs_in(pathlib.Path(run)):
         if "step" in options:
             raise InputError("--step has no effect on a folder of runs", run, f"one run, such as {runs[0]}")
-        index = index_page(pathlib.Path(run), lambda one: LiveRun(one).look(), lambda one: run_link(one.name, one, path))
-        replace_file(path, page(index))
+        replace_file(path, page(index_page(pathlib.Path(run), lambda one: LiveRun(one).look(), lambda one: run_link(one.name, one, path))))
         options.print_result(f"{path}\n", {"runs": list(map(str, runs)), "report": path})
         return 0
     files = write_report(run, path, options.whole("step"))
@@ -200,9 +199,8 @@ def _as_input_error(error: Exception, name: str) -> InputError | None:
         return InputError("cannot write the output", "stdout", code=1)
     if isinstance(error, (ImportError, ValueError)):
         return InputError(str(error), f"concertina {name.replace('-', ' ')}")
-    if not isinstance(error, OSError):
-        return None
-    return InputError(error.strerror or str(error), str(error.filename or ""), code=1 if error.errno in FAILURES else 2)
+    code = 1 if getattr(error, "errno", None) in FAILURES else 2
+    return InputError(error.strerror or str(error), str(error.filename or ""), code=code) if isinstance(error, OSError) else None
 
 
 def run(name: str, words: typing.Iterable[str]) -> int:

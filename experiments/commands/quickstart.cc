@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/log.h"
 #include "experiments/commands/supervised_options.h"
 #include "experiments/machine/program.h"
 #include "io/file.h"
@@ -35,10 +36,12 @@ std::vector<std::string> quickstart_words(const QuickstartCommand& options) {
     text = fs::path(own_program()).parent_path() / "../data/bible.txt";
   const bool named = std::ranges::any_of(
       options.words, [](const std::string& word) { return word.starts_with("data."); });
-  if (!named && !fs::exists(text, unknown))
-    throw_input(
-        "a build from source does not include a text to train on", text.lexically_normal().string(),
-        "bash experiments/quickstart.sh to prepare it, or data.text=FILE with some megabytes");
+  if (!named && !fs::exists(text, unknown)) {
+    log::info(
+        "training on the guide, since there is no {}: `bash experiments/quickstart.sh` makes it",
+        text.lexically_normal().string());
+    text = recipes / "../guide/*.md";
+  }
   if (!named) words.push_back("data.text=" + text.lexically_normal().string());
   words.insert(words.end(), options.words.begin(), options.words.end());
   return words;

@@ -76,14 +76,16 @@ for given in '' /usr/bin/true; do
   one_message "but ${given:+srun}" 'a job of Slurm without its programs'
 done
 
-# A build from source: the text that quickstart.sh makes, or how to make it.
+# A build from source: the text that quickstart.sh makes, or the guide.
 mkdir -p build/experiments build/data
 cp "$binary" build/experiments/concertina
 exits 2 'quickstart without a text' env PATH="$PWD/none" build/experiments/concertina quickstart
-one_message 'bash experiments/quickstart.sh' 'quickstart without a text'
+one_message "the launcher 'mpirun' does not exist" 'quickstart without a text'
+grep -q 'training on the guide, .*build/data/bible.txt' err || fail 'quickstart without a text does not say what it trains on'
 echo text > build/data/bible.txt
 exits 2 'quickstart with a text' env PATH="$PWD/none" build/experiments/concertina quickstart
 one_message "the launcher 'mpirun' does not exist" 'quickstart with a text'
+grep -q 'training on the guide' err && fail 'quickstart with a text trains on the guide'
 
 refused 'subcommand is required'
 refused "unknown subcommand 'trian'" trian

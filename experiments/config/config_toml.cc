@@ -143,7 +143,7 @@ void read_run_directory(const std::string& path, RunConfig& config) {
 void set_config(std::string_view assignment, RunConfig& config) {
   const std::size_t equals = assignment.find('=');
   if (equals == std::string_view::npos || equals == 0)
-    throw_input("--set has no value", fmt::format("--set {}", assignment), "--set table.key=value");
+    throw_input("not KEY=VALUE", fmt::format("command line: {}", assignment), "table.key=value");
   set_key(std::string(assignment.substr(0, equals)), assignment.substr(equals + 1), "command line",
           config);
 }

@@ -32,10 +32,6 @@ void each_line(const std::string& path, std::uint64_t& from, const SeeLine& see)
   const std::uint64_t size = file.size();
   if (size > kMostLogBytes) throw_too_long(path, "the file", kMostLogBytes);
   std::string chunk(64 << 10, '\0'), line;
-  const auto append = [&](std::string_view part) {
-    if (line.size() + part.size() > kMostLineBytes) throw_too_long(path, "a line", kMostLineBytes);
-    line.append(part);
-  };
   while (from + line.size() < size) {
     const std::uint64_t at = from + line.size();
     const auto room = std::as_writable_bytes(std::span(chunk));
@@ -43,12 +39,13 @@ void each_line(const std::string& path, std::uint64_t& from, const SeeLine& see)
     if (n == 0) break;  // truncated while being read
     std::string_view rest(chunk.data(), n);
     for (std::size_t end; (end = rest.find('\n')) != rest.npos; rest.remove_prefix(end + 1)) {
-      append(rest.substr(0, end));
+      line.append(rest.substr(0, end));
       from += line.size() + 1;
       see(line, true);
       line.clear();
     }
-    append(rest);
+    if (line.size() + rest.size() > kMostLineBytes) throw_too_long(path, "a line", kMostLineBytes);
+    line.append(rest);
   }
   if (!line.empty()) see(line, false);
 }

@@ -14,6 +14,7 @@
 #include "experiments/bench/timed_trainer.h"
 #include "experiments/machine/gather.h"
 #include "experiments/predict/measured_costs.h"
+#include "experiments/predict/report_parts.h"
 #include "experiments/run/devices.h"
 #include "experiments/run/planning.h"
 #include "io/metrics.h"
@@ -317,17 +318,14 @@ std::string bench_step_table(const Json& result) {
   std::string text;
   for (const auto& [key, value] : result.items()) {
     if (value.is_object()) continue;
-    text += value.is_number_float() ? fmt::format("{:<22} {:.6g}\n", key, value.get<double>())
-                                    : fmt::format("{:<22} {}\n", key, value.dump());
+    text += value.is_number_float() ? fmt::format("{:<22} {:.6g}\n", key, value)
+                                    : fmt::format("{:<22} {}\n", key, value);
   }
   text +=
       fmt::format("\n{:<30} {:>10} {:>8} {:>9}\n", "rank 0, per step", "ms", "calls", "GFLOP/s");
   for (const auto& [name, kernel] : result["kernels"].items())
-    text += fmt::format("{:<30} {:>10.2f} {:>8.0f} {:>9}\n", name, kernel["ms"].get<double>(),
-                        kernel["calls"].get<double>(),
-                        kernel.contains("gflops_per_s")
-                            ? fmt::format("{:.1f}", kernel["gflops_per_s"].get<double>())
-                            : "");
+    text += fmt::format("{:<30} {:>10.2f} {:>8.0f} {:>9.1f}\n", name, kernel["ms"], kernel["calls"],
+                        kernel.value("gflops_per_s", Json()));
   return text;
 }
 

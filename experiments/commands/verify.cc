@@ -68,7 +68,8 @@ std::string verdict_of(const std::vector<VerifyResult>& results, const std::stri
   const auto alike = static_cast<std::ptrdiff_t>(differ_alike(results));
   if (alike > same + 1)
     return fmt::format(
-        "DIFFERENT bits: {} of {} layouts differ from {} in the same way, so {} is probably wrong",
+        "DIFFERENT bits: {} of {} layouts differ from {} in the same way, so {} is probably "
+        "wrong\n",
         alike, results.size(), reference, reference);
   return fmt::format("DIFFERENT bits: either the layouts that differ or {} are wrong\n", reference);
 }

@@ -106,8 +106,8 @@ TEST(PlannerSearch, TimesAreThoseOfAPlan) {
   EXPECT_TRUE(report["layouts"][0]["plan_show_s"].is_null());
   expect_has(search_text(report), "needs tensor parallelism, which Concertina lacks\n");
   expect_has(search_text(report), "none of these 5 run in Concertina");
-  const auto mixed = search_report(families().front(),
-                                   {.world = 4, .machine = "a100-80gb", .top = 200, .tp = {1, 2}});
+  const auto mixed = search_report(
+      families().front(), {.world = 4, .machine = "a100-80gb", .top = 99, .tp = {1, 2}, .pp = {2}});
   EXPECT_TRUE(mixed["layouts"].front()["runs_here"].get<bool>());
   EXPECT_FALSE(mixed["layouts"].back()["runs_here"].get<bool>());
 }

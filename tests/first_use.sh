@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # A newcomer: copies each command of README.md and then of the other documents (the lines of their
-# ```bash blocks), in the order of the guide's site, into a fresh shell on a tree that only the quick start has touched, as
-# this user and, if that is root, as another user too. A ```toml block is saved first, under the name
-# in its first line. Commands of ```sh blocks are tried as far as they go here.
+# ```bash blocks, then their ```python blocks), in the order of the guide's site, into a fresh shell on a tree that only the
+# quick start has touched, as this user and, if that is root, as another user too. A ```toml block is saved first, under the
+# name in its first line. A ```python block that begins with "# needs: pip install MODULE..." runs where these modules are.
+# Commands of ```sh blocks are tried as far as they go here.
 # Usage: tests/first_use.sh [--build DIR] [--readme]
 # Without an option it clones the checkout and runs the quick start as it is: some minutes. With
 # --build the programs of DIR are taken instead, and the quick start's training is cut to some steps.
@@ -24,6 +25,16 @@ chmod 755 "$scratch"
 
 # commands FILE: what a reader would copy.
 commands() { awk '/^```bash$/ { on = 1; next } /^```/ { on = 0 } on' "$1"; }
+
+# python_blocks FILE NAME: writes its ```python blocks to NAME.py, and prints the command that runs them.
+python_blocks() {
+  awk -v file="$2.py" '/^```python$/ { on = 1; next } /^```/ { on = 0 } on { print > file }' "$1"
+  [ -f "$2.py" ] || return 0
+  local modules
+  modules=$(sed -n 's/^# needs: pip install //p' "$2.py")
+  [ -z "$modules" ] || printf '! /usr/bin/python3 -c "import %s" || ' "${modules// /, }"
+  echo "MPLBACKEND=Agg PYTHONPATH=experiments/python /usr/bin/python3 $2.py"
+}
 
 # as_user COMMAND...: as nobody, with a home of its own.
 as_user() {
@@ -71,9 +82,10 @@ follow() {
     (cd "$tree" && save_files "$document")
     commands "$tree/$document" | grep -vE '^(bash (experiments/quickstart|tests/run)\.sh|meson|ninja)' \
       >>"$scratch/commands" || true
+    python_blocks "$tree/$document" "$scratch/${document//\//-}" >>"$scratch/commands"
   done
   [ "$(grep -c concertina "$scratch/commands")" -ge "$least" ] || { echo 'too few commands were found' >&2 && exit 1; }
-  chmod 644 "$scratch/commands"
+  chmod 644 "$scratch"/commands* "$scratch"/*.md.py 2>/dev/null || true
   (cd "$tree" && "$@" timeout 1200 bash -e -o pipefail -x "$scratch/commands" </dev/null) ||
     { echo "a command of the documents failed (as $(id -un), by '$*')" >&2 && exit 1; }
 }

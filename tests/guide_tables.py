@@ -18,6 +18,12 @@ TOP = pathlib.Path(__file__).resolve().parents[1]
 PAGES = [*sorted((TOP / "experiments/guide").glob("*.md")), TOP / "experiments/README.md", TOP / "parallel/README.md"]
 TABLE = re.compile(r"(<!-- table: (.*?) -->\n)(.*?)(<!-- end of table -->)", re.S)
 
+# How a table writes what --help-config says of a key's values.
+NOTATION = [(r"\btrue or false", "bool"), (r"^one of: ", ""), (r"^a size .*", "size or 0"), (r"\ban? ", ""),
+            (r"\binteger", "int"), (r"\bnumber", "float"), (r" from (\S+) to \d{7,}", r" >= \1"),
+            (r" from (\S+) to (\S+)", r" in [\1, \2]"), (r" >= (\S+) and < (\S+)", r" in [\1, \2)"),
+            (r" > (\S+) and <= (\S+)", r" in (\1, \2]"), (r"the path of file or folder", "a path")]
+
 
 class Source:
     """What the program and its sources say. A table is a list of rows, each {heading: cell}; the first
@@ -39,9 +45,14 @@ class Source:
         return subprocess.run([self.program, *words], check=True, capture_output=True, text=True).stdout
 
     def keys_of(self, table):
-        """The keys of a table of the config."""
-        return [{"key": f"`{key}`", "default": f"`{default}`", "meaning": meaning.replace("<", "&lt;"), "values": values}
-                for key, default, meaning, values in self.keys[table]]
+        """The keys of a table of the config, in the notation that keys.md explains."""
+        rows = []
+        for key, default, meaning, values in self.keys[table]:
+            for said, short in NOTATION:
+                values = re.sub(said, short, values)
+            meaning = meaning.removeprefix(key.partition(".")[0] + ": ") if "." in key else meaning
+            rows.append({"key": f"`{key}`", "default": f"`{default}`", "meaning": meaning.replace("<", "&lt;"), "values": values})
+        return rows
 
     def choices(self, key):
         """The values of a config key that names something, with the keys that each value alone reads."""
@@ -61,18 +72,6 @@ class Source:
         return [{"`parallel.schedule`": f"`{name}`", "about": entry["about"],
                  "idle over ideal": entry.get("bubble") or "", "saves at most": entry.get("peak_microbatch_stages") or ""}
                 for name, entry in entries.items()]
-
-    def commands(self):
-        """All subcommands, with the first sentence of their helps."""
-        def below(*words):
-            listed = self.ask(*words, "--help").partition("Subcommands:\n")[2]
-            found = re.findall(r"^  ([a-z-]+) +(.*(?:\n {20,}.*)*)", listed, re.M)
-            return [(words + (name,), " ".join(about.split())) for name, about in found]
-        rows = []
-        for words, about in below():
-            inner = below(*words)
-            rows += inner if inner else [(words, about)]
-        return [{"command": f"`{' '.join(words)}`", "what it does": about} for words, about in rows]
 
     def machine(self, *structs):
         """The keys of a machine file, from the tables that read it."""

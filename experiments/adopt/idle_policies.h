@@ -17,7 +17,7 @@ struct FreezePoints {
   double steps_per_epoch = 1;  // > 0
 };
 
-/// Whether a decision before the last step may freeze anything, as far as that can be foreseen.
+/// Whether a decision before the last step may freeze anything, as far as that can be predicted.
 bool may_freeze(const FreezeRules& rules, const FreezePoints& points);
 
 /// The reason why the policy will never freeze anything, or the options that no decision reaches.

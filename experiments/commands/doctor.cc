@@ -64,7 +64,7 @@ std::vector<std::string> snapshots_left() {
     warnings.push_back(fmt::format(
         "{:.1f} MiB of memory hold snapshots of a run in '{}', which {}; `rm {}.*` frees them",
         static_cast<double>(set.bytes) / (1 << 20), set.directory,
-        there ? "is not active (`concertina run` resumes from them)" : "is gone", prefix));
+        there ? "is not active (`concertina run` resumes from them)" : "no longer exists", prefix));
   }
   return warnings;
 }

@@ -63,8 +63,9 @@ void add_group_options(CLI::App& app, CommandOptions& options) {
   add_repeated_option(app, "--where", "COLUMN=VALUE",
                       "include only trials with this value; if repeated, a trial must match one "
                       "value of each column");
-  add_text_option(app, "--sort", "COLUMN",
-                  "sort by a metric (best first) or by a column of the groups");
+  add_text_option(
+      app, "--sort", "COLUMN",
+      "sort by a metric (best first) or by a column of the groups (default: order of the trials)");
   add_trial_options(app);
   add_passed_flag(app, "--no-notes", "omit the notes below the table");
   add_json_option(app, options);

@@ -98,6 +98,21 @@ bool names_subcommand(const CLI::App& group, const std::string& word) {
          word.find_first_of("@=./") == std::string::npos && !std::filesystem::exists(word, error);
 }
 
+struct RenamedOption {
+  std::string_view command, before, now;
+};
+constexpr RenamedOption kRenamedOptions[] = {{"report", "--figures", "--data"}};
+
+/// Replaces options by their current names, with a warning.
+void rename_options(std::vector<std::string>& words) {
+  for (const auto& [command, before, now] : kRenamedOptions)
+    for (std::string& word : words)
+      if (words[0] == command && (word == before || word.starts_with(fmt::format("{}=", before)))) {
+        log::warn("{} is now called {}", before, now);
+        word.replace(0, before.size(), now);
+      }
+}
+
 /// The arguments, with the default subcommand inserted if only a group is named.
 std::vector<std::string> full_words(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
@@ -105,6 +120,7 @@ std::vector<std::string> full_words(const CLI::App& app, int argc, char** argv) 
   const CLI::App* usual = group == nullptr ? nullptr : usual_subcommand(*group);
   if (usual != nullptr && (words.size() < 2 || !names_subcommand(*group, words[1])))
     words.insert(words.begin() + 1, usual->get_name());
+  rename_options(words);
   return words;
 }
 

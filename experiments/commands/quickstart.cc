@@ -16,9 +16,9 @@ namespace fs = std::filesystem;
 
 constexpr int kQuickstartRanks = 4;  // two stages of two replicas
 constexpr const char* kNext = R"(
-To go on, in this directory:
-  {0} report {1} --serve      # where the time went, as a page
-  {0} run --ranks 2 -- train {1} run.steps={2} parallel.dp=1      # on, at another layout
+To continue, in this directory:
+  {0} report {1} --serve      # shows where the time went, in a browser
+  {0} run --ranks 2 -- train {1} run.steps={2} parallel.dp=1      # resumes with another layout
   {0} generate {1} generate.prompt='In the beginning '
 )";
 

@@ -1,5 +1,5 @@
 // `concertina report`: declares the options and computes the data of recorded steps that only the
-// program has (--figures); Python writes the page.
+// program has (--data); Python writes the page.
 #include "experiments/commands/group_options.h"
 #include "experiments/report/recorded_figures.h"
 
@@ -14,12 +14,12 @@ struct ReportOptions : CommandOptions {
 
 int run_report(const ReportOptions& options) {
   options.needs("--port", "--serve", options.serve);
-  for (const char* const option : {"--output", "--step", "--json", "--figures"})
+  for (const char* const option : {"--output", "--step", "--json", "--data"})
     options.excludes(option, "--serve", options.serve);
   if (!options.output.empty()) require_output(options.output, "--output");
   if (!options.figures) return run_in_python(*options.app);
   for (const char* const option : {"--output", "--json"})
-    options.excludes(option, "--figures", true);
+    options.excludes(option, "--data", true);
   print_once(json_line(recorded_figures(options.run, options.step)));
   return 0;
 }
@@ -29,7 +29,9 @@ void add_report_options(CLI::App& app, ReportOptions& options) {
                  "run directory, or a folder of runs for an index of them; with --serve also the "
                  "folder of a study (default: runs)")
       ->type_name("RUN");
-  app.add_option("--output,--out", options.output, "HTML page to write (default: RUN/report.html)")
+  app.add_option("--output,--out", options.output,
+                 "file to write: a page, or a picture of the timelines (.svg, .pdf or .png) "
+                 "(default: RUN/report.html)")
       ->type_name("FILE");
   app.add_option("--step", options.step,
                  "first step of the trace to show, see log.trace_at and log.trace_every (default: "
@@ -40,7 +42,8 @@ void add_report_options(CLI::App& app, ReportOptions& options) {
   add_text_option(app, "--port", "INT", "port of --serve; 0: any free port")
       ->check(whole_number(0, 65535))
       ->default_str("0");
-  app.add_flag("--figures", options.figures, "print recorded steps and their predictions as JSON");
+  app.add_flag("--data", options.figures,
+               "print the recorded steps and their predictions as JSON instead of writing a page");
   add_json_option(app, options);
 }
 

@@ -121,7 +121,7 @@ def wheel_of(build, tree, tools, out):
     call(tools / "pip", "-q", "wheel", "--no-deps", "--no-build-isolation", "-w", build / "wheel", copy)
     pure, = (build / "wheel").glob("*.whl")
     call(tools / "wheel", "unpack", "-d", build / "wheel", pure)
-    unpacked, = (build / "wheel").glob("concertina-*[0-9]/")
+    unpacked, = (build / "wheel").glob("concertina_train-*[0-9]/")
     data = unpacked / (unpacked.name + ".data")
     (data / "scripts").mkdir(parents=True)
     shutil.move(tree / "bin" / "concertina", data / "scripts")

@@ -30,7 +30,7 @@ std::size_t largest_total(const std::vector<int>& ranks, const RunConfig& config
 
 /// Bytes besides RankMemory that the largest rank needs to save its state.
 struct SaveMemory {
-  std::uint64_t copy = 0;       // from which a checkpoint is written beside steps
+  std::uint64_t copy = 0;       // from which a checkpoint is written during steps
   std::uint64_t snapshots = 0;  // in /dev/shm, both generations, under `concertina run`
 };
 SaveMemory predict_save_memory(const RunConfig& config, const Job& job,

@@ -14,7 +14,7 @@ namespace concertina {
 
 struct LinkOptions {
   std::string links{};  // a machine file or a run; empty: those of the run with the costs
-  std::optional<double> boundary_bytes{};  // per message, if not given by a run's model
+  std::optional<double> boundary_bytes{};  // per message (default: those of a run's model)
   /// Seconds per message, which occupies no rank (Costs::latency_alone); replaces links.
   std::optional<double> latency{};
 };

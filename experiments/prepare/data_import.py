@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes data sets of Hugging Face, and Parquet and Arrow files, as files that data.format reads.
+"""Converts Hugging Face data sets and Parquet and Arrow files to files that data.format reads.
 
-Inputs are files (.parquet, .arrow) or folders: what save_to_disk() of the package datasets wrote, a
-Dataset or a DatasetDict, or Parquet files named after their split, as they are published
-(data/train-00000-of-00002.parquet). Rows are streamed: a table may be larger than memory. A file
-appears under its name when it is whole; one that is there stays, unless --force is given. Rows are
-counted from 0. Needs pyarrow and numpy (pip install pyarrow numpy).
+Inputs are files (.parquet, .arrow) or folders: a Dataset or DatasetDict written by save_to_disk() of the
+datasets package, or published Parquet files named after their split (data/train-00000-of-00002.parquet).
+Rows are streamed, so a table may be larger than memory. An output file appears under its name once it is
+complete; an existing file is replaced only with --force. Rows are counted from 0. Requires pyarrow and
+numpy (pip install pyarrow numpy).
 
 Exit codes: 0 done, 1 the machine failed (a full disk), 2 bad input, 130 interrupted.
 """
@@ -35,14 +35,14 @@ EXAMPLES = """examples:
 
 
 def check_label(label, classes, place):
-    """`label` is the number of one of `classes` (0: any number of them)."""
+    """Raises unless `label` is the number of one of `classes` (0: of any class)."""
     if label < 0 or (classes and label >= classes):
         raise InputError(f"label {label} is out of range", place,
-                         f"labels 0 to {classes - 1}" if classes else "labels 0, 1, ...; a split whose labels are all -1 has none")
+                         f"labels 0 to {classes - 1}" if classes else "labels 0, 1, ...; a split whose labels are all -1 is unlabeled")
 
 
 def write_text(options, files, out):
-    """Each row's text, then the separator."""
+    """Writes the text of each row, followed by the separator."""
     rows = Rows(files, [options.column])
     rows.require_text(options.column)
     for _, row in rows.rows():
@@ -51,7 +51,7 @@ def write_text(options, files, out):
 
 
 def write_tsv(options, files, out):
-    """What data.format = "tsv" reads (io/labelled/tsv.cc): a first line with names, no quotes."""
+    """Writes a file for data.format = "tsv" (io/labelled/tsv.cc): a header line, no quotes."""
     texts = [options.sentence] + ([options.sentence2] if options.sentence2 else [])
     rows = Rows(files, texts + [options.label])
     for name in texts:
@@ -81,7 +81,7 @@ def write_tsv(options, files, out):
 
 
 def answers_of(row, options, place):
-    """The answers of a question as SQuAD 1.1 has them, each checked against its text."""
+    """Returns the answers of a question in the form of SQuAD 1.1, each checked against its text."""
     context, answers, where = row[options.context], row[options.answers], place(options.answers)
     if isinstance(answers, dict) and isinstance(answers.get("text"), list) and \
             isinstance(answers.get("answer_start"), list) and \
@@ -90,21 +90,21 @@ def answers_of(row, options, place):
     elif isinstance(answers, list) and all(isinstance(one, dict) for one in answers):
         pairs = [(one.get("text"), one.get("answer_start")) for one in answers]
     else:
-        raise InputError("the answers are not those of SQuAD", where, "{text: [...], answer_start: [...]}, as many of each")
+        raise InputError("the answers are not those of SQuAD", where, "{text: [...], answer_start: [...]}, with one start per text")
     if not pairs:
-        raise InputError("the question has no answer (SQuAD 2.0 has such questions, 1.1 none)", where,
+        raise InputError("the question has no answer (SQuAD 2.0 has such questions, 1.1 does not)", where,
                          "questions with answers: filter() the data set")
     for text, start in pairs:
         if not isinstance(text, str) or not isinstance(start, int):
             raise InputError("an answer is null or of another type", where, "a string and a whole number")
         if start < 0 or not text.strip() or context[start:start + len(text)] != text:
-            raise InputError(f"the context does not have the answer '{text[:60]}' at answer_start = {start} "
+            raise InputError(f"the context does not contain the answer '{text[:60]}' at answer_start = {start} "
                              "(counted in code points)", where, "answers as they are in the context")
     return [{"answer_start": start, "text": text} for text, start in pairs]
 
 
 def write_squad(options, files, out):
-    """SQuAD 1.1's JSON: rows of one title are an article, those of one context a paragraph."""
+    """Writes the JSON of SQuAD 1.1: an article per title, a paragraph per context."""
     rows = Rows(files, [options.context, options.question, options.answers], optional=["title", "id"])
     rows.require_text(options.context)
     rows.require_text(options.question)
@@ -127,8 +127,8 @@ def write_squad(options, files, out):
 
 
 def write_tokens(options, files, out):
-    """Where the tokenizer is known a token file of ours, else Megatron-LM's indexed dataset, one document
-    per row, in 2 bytes per token where that is enough.
+    """Writes one document per row: a token file of Concertina if the tokenizer is known, otherwise an
+    indexed dataset of Megatron-LM, with 2 bytes per token if that is enough.
 
     Source: megatron/core/datasets/indexed_dataset.py; io/datasets/tokens.cc reads it.
     """
@@ -155,10 +155,10 @@ def write_tokens(options, files, out):
 
 
 def write_images(options, files, out):
-    """A tar as webdataset has it: KEY.png or KEY.jpg, then KEY.cls with the number of the class."""
+    """Writes a tar file of WebDataset: KEY.png or KEY.jpg, then KEY.cls with the class number."""
     rows = Rows(files, [options.image, options.label])
     if not rows.is_integer(options.label):
-        raise InputError(f"column '{options.label}' is {rows.type(options.label)}", files[0], "a column of whole numbers")
+        raise InputError(f"column '{options.label}' is {rows.type(options.label)}", files[0], "a column of integers")
     classes = options.classes or rows.class_count(options.label)
     with tarfile.open(fileobj=out[0], mode="w|", format=tarfile.USTAR_FORMAT) as tar:
         def add(name, content):
@@ -181,23 +181,23 @@ def write_images(options, files, out):
 
 
 def outputs(options, split):
-    """The files of a split. A .bin without its .idx would be read as another format: it comes last."""
+    """Returns the files of a split. The .bin comes last, since without its .idx it is read as another format."""
     path = pathlib.Path(options.out.replace("{split}", split))
     if options.write is not write_tokens or (options.tokenizer and path.suffix not in (".bin", ".idx")):
         return [path]
     if options.tokenizer:
         raise InputError("a token file with its tokenizer is another format than Megatron's", path, "--out NAME.tok, or no --tokenizer")
     if path.suffix != ".bin":
-        raise InputError("tokens are a .bin file and the .idx beside it", path,
+        raise InputError("tokens are written as a .bin and an .idx file", path,
                          "--out NAME.bin, or --tokenizer for one file that has documents and a hash")
     return [path.with_suffix(".idx"), path]
 
 
 def unescaped(text):
-    """\\n, \\t, \\u2028 ... as the characters that they stand for."""
+    """Returns the text with \\n, \\t, \\u2028 ... replaced by these characters."""
     try:
         plain = text.encode("latin-1", "backslashreplace").decode("unicode_escape")
-        plain.encode()  # half of a surrogate pair is no text
+        plain.encode()  # half of a surrogate pair cannot be encoded
         return plain
     except UnicodeError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
@@ -210,27 +210,27 @@ def positive(text):
     return number
 
 
-LABELS = {"--label": {"default": "label", "help": "the column of classes (label)"},
-          "--classes": {"type": positive, "default": 0, "help": "labels are below it (the ClassLabel's own)"}}
-# What writes each kind, its help, and its own options.
+LABELS = {"--label": {"default": "label", "help": "column of classes (default: label)"},
+          "--classes": {"type": positive, "default": 0, "help": "number of classes (default: that of the ClassLabel)"}}
+# Kind: the function that writes it, its help and its own options.
 KINDS = {
     "text": (write_text, "a column of strings, for data.format=text", {
-        "--column": {"default": "text", "help": "(text)"},
-        "--separator": {"type": unescaped, "default": "\n", "help": "what follows each row (\\n)"}}),
+        "--column": {"default": "text", "help": "column of text (default: text)"},
+        "--separator": {"type": unescaped, "default": "\n", "help": "text after each row (default: \\n)"}}),
     "tsv": (write_tsv, "sentences and labels, for data.format=tsv", {
-        "--sentence": {"default": "sentence", "help": "(sentence)"}, "--sentence2": {"help": "the other one of pairs"}, **LABELS,
-        "--spaces": {"action": "store_true", "help": "write tabs and ends of lines in cells as spaces"}}),
+        "--sentence": {"default": "sentence", "help": "column of sentences (default: sentence)"}, "--sentence2": {"help": "column of second sentences, for pairs (default: none)"}, **LABELS,
+        "--spaces": {"action": "store_true", "help": "write tabs and line breaks in cells as spaces"}}),
     "squad": (write_squad, "questions with answers, for data.format=squad", {
-        "--context": {"default": "context", "help": "(context)"}, "--question": {"default": "question", "help": "(question)"},
-        "--answers": {"default": "answers", "help": "(answers)"}}),
-    "tokens": (write_tokens, "lists of whole numbers, for data.format=tokens: .bin and .idx of Megatron, or our token file", {
-        "--column": {"default": "input_ids", "help": "(input_ids)"},
-        "--vocabulary": {"type": positive, "default": 0, "help": "tokens are below it (the tokenizer's own)"},
+        "--context": {"default": "context", "help": "column of contexts (default: context)"}, "--question": {"default": "question", "help": "column of questions (default: question)"},
+        "--answers": {"default": "answers", "help": "column of answers (default: answers)"}}),
+    "tokens": (write_tokens, "lists of integers, for data.format=tokens: .bin and .idx of Megatron, or a token file", {
+        "--column": {"default": "input_ids", "help": "column of tokens (default: input_ids)"},
+        "--vocabulary": {"type": positive, "default": 0, "help": "vocabulary size (default: that of the tokenizer)"},
         "--tokenizer": {"default": "", "metavar": "PATH|bytes|FINGERPRINT",
-                        "help": "what made the tokens: a tokenizer.json, the word bytes, or what data inspect "
-                                "shows; a file as data prepare writes it is the result"}}),
+                        "help": "tokenizer of the tokens: a tokenizer.json, the word bytes, or a fingerprint from "
+                                "data inspect; writes a token file like data prepare (default: none)"}}),
     "images": (write_images, "PNG or JPEG images and labels, as a tar for webdataset",
-               {"--image": {"default": "image", "help": "the column of images (image)"}, **LABELS})}
+               {"--image": {"default": "image", "help": "column of images (default: image)"}, **LABELS})}
 
 
 def parse():
@@ -239,10 +239,10 @@ def parse():
     kinds = parser.add_subparsers(metavar="KIND", required=True)
     for name, (write, what, options) in KINDS.items():
         kind = kinds.add_parser(name, help=what, description=what, allow_abbrev=False)
-        kind.add_argument("inputs", nargs="+", metavar="INPUT", help="a file or folder; several are one table")
-        kind.add_argument("--split", action="append", default=[], help="again for each of several")
-        kind.add_argument("--out", required=True, help="the file; {split} in it is the split's name")
-        kind.add_argument("--force", action="store_true", help="write over what is there")
+        kind.add_argument("inputs", nargs="+", metavar="INPUT", help="file or folder; several are read as one table")
+        kind.add_argument("--split", action="append", default=[], help="split to convert; may be repeated (default: all)")
+        kind.add_argument("--out", required=True, help="file to write; {split} is replaced by the split's name")
+        kind.add_argument("--force", action="store_true", help="replace existing files")
         for option, settings in options.items():
             kind.add_argument(option, **settings)
         kind.set_defaults(write=write)

@@ -1,4 +1,4 @@
-"""The rows of data sets of Hugging Face, and of Parquet and Arrow files, for data_import.py."""
+"""Reads the rows of Hugging Face data sets and of Parquet and Arrow files for data_import.py."""
 
 import contextlib
 import importlib
@@ -14,7 +14,7 @@ from concertina import InputError  # noqa: E402
 
 
 def exit_code(tool, work, where, left=""):
-    """Does the work; says what failed, and returns 0, 1 where the machine failed, or 2 for bad input."""
+    """Does the work and reports a failure. Returns 0, 1 if the machine failed, or 2 for bad input."""
     try:
         work()
         return 0
@@ -23,13 +23,13 @@ def exit_code(tool, work, where, left=""):
         return 2
     except OSError as error:
         print(f"{tool}: error: {error.strerror or error}\n  at: {error.filename or where}\n"
-              f"  try: again when the machine allows it{left}", file=sys.stderr)
+              f"  try: again once this is fixed{left}", file=sys.stderr)
         return 1
 
 
 @contextlib.contextmanager
 def whole_files(paths, force):
-    """Files open for writing; they get their names, in this order, when all is on disk, or never."""
+    """Opens files for writing. They get their names, in this order, once all data is on disk, or never."""
     for path in paths:
         if path.exists() and not force:
             raise InputError("the file already exists", path, "another --out, or --force to replace it")
@@ -42,7 +42,7 @@ def whole_files(paths, force):
             for file in files:
                 file.flush()
                 os.fsync(file.fileno())
-        for path in paths:  # no old file beside a new one
+        for path in paths:  # never leave an old file next to a new one
             path.unlink(missing_ok=True)
         for part, path in zip(parts, paths):
             os.replace(part, path)
@@ -52,7 +52,7 @@ def whole_files(paths, force):
 
 
 def load_pyarrow():
-    """Imports pyarrow, which Debian does not have, for all of this file."""
+    """Imports pyarrow, which Debian does not package, for this module."""
     global pa, pc, pq
     try:
         pa, pc, pq, _ = map(importlib.import_module, ("pyarrow", "pyarrow.compute", "pyarrow.parquet", "numpy"))
@@ -62,7 +62,7 @@ def load_pyarrow():
 
 
 def splits_of(path):
-    """The files of each split that `path` holds, {name: [files]}; one without a name is ""."""
+    """Returns the files of each split in `path` as {name: [files]}; a split without a name is ""."""
     if not path.exists():
         raise InputError("there is no such file or folder", path, "a folder of a data set, or its files")
     if not path.is_dir():
@@ -88,10 +88,10 @@ def splits_of(path):
 
 
 def saved_files(folder):
-    """The Arrow files of one Dataset that save_to_disk() wrote."""
+    """Returns the Arrow files of a Dataset written by save_to_disk()."""
     state = read_json(folder / "state.json")
     if state.get("_indices_files") or state.get("_indices_data_files"):
-        raise InputError("the rows are chosen by a list of indices", folder / "state.json", "flatten_indices() before save_to_disk()")
+        raise InputError("the rows are selected by a list of indices", folder / "state.json", "flatten_indices() before save_to_disk()")
     try:
         files = [folder / one["filename"] for one in state["_data_files"]]
     except (KeyError, TypeError):
@@ -99,7 +99,7 @@ def saved_files(folder):
     if not files:
         raise InputError("it names no files", folder / "state.json", "a folder as save_to_disk() wrote it")
     if missing := [file for file in files if not file.exists()]:
-        raise InputError("state.json names a file that is missing", missing[0], "the whole folder")
+        raise InputError("a file named in state.json is missing", missing[0], "the complete folder")
     return files
 
 
@@ -114,7 +114,7 @@ def read_json(path):
 
 
 def choose_splits(inputs, wanted):
-    """{split: [files]} of all inputs together, in the order of `wanted`, or all that there are."""
+    """Returns {split: [files]} of all inputs, in the order of `wanted`, or all splits if it is empty."""
     found = {}
     for path in inputs:
         for name, files in splits_of(pathlib.Path(path)).items():
@@ -129,7 +129,7 @@ def choose_splits(inputs, wanted):
 
 @contextlib.contextmanager
 def reading(file):
-    """Errors of pyarrow within are those of a damaged `file`."""
+    """Reports errors of pyarrow within as those of a damaged `file`."""
     try:
         yield
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
@@ -141,17 +141,17 @@ def reading(file):
 
 
 def open_table(file):
-    """The schema of a file, and a function that yields its (batch of `columns`, share that is read)."""
+    """Returns the schema of a file and a function that yields (batch of `columns`, share read so far)."""
     with open(file, "rb") as one:
         magic = one.read(6)
     if not magic:
         raise InputError("the file is empty", file, "the file as it was published")
     if magic[:4] == b"PAR1":
-        parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)  # no whole row groups
+        parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20)  # does not load complete row groups
         rows = parquet.metadata.num_rows
         return parquet.schema_arrow, lambda columns, size: (
             (batch.select(columns), min(1, (at + 1) * size / rows)) for at, batch in enumerate(parquet.iter_batches(size, columns=columns)))
-    source = pa.OSFile(str(file))  # mapped, a file that is cut short meanwhile would end the program
+    source = pa.OSFile(str(file))  # not mapped: truncating a mapped file would crash the program
     if magic == b"ARROW1":
         arrow = pa.ipc.open_file(source)
         every = (arrow.get_batch(i) for i in range(arrow.num_record_batches))
@@ -162,7 +162,7 @@ def open_table(file):
 
 
 class Progress:
-    """A line on stderr about how far the reading is: each second on a terminal, else every 10 s."""
+    """Prints the progress of reading to stderr: every second on a terminal, otherwise every 10 s."""
 
     def __init__(self, total):
         self.total, self.start = total, time.monotonic()
@@ -180,10 +180,10 @@ class Progress:
 
 
 class Rows:
-    """Some columns of the rows of some files, one after the other, with no more than a batch in memory.
+    """Iterates over some columns of the rows of files, with at most one batch in memory.
 
-    `read` is how many rows have been yielded. Errors: a column that is missing or differs between
-    files, a file that is damaged.
+    `read` is the number of rows yielded so far. Raises for a column that is missing or differs between
+    files, and for a damaged file.
     """
 
     def __init__(self, files, columns, optional=()):
@@ -205,7 +205,7 @@ class Rows:
                                      f"{self.schema.field(name).type}", file, "files of one kind")
 
     def batches(self, size):
-        """Yields (file, number of the first row in it, record batch)."""
+        """Yields (file, number of its first row, record batch)."""
         sizes = [file.stat().st_size for file in self.files]
         progress = Progress(sum(sizes))
         for i, file in enumerate(self.files):
@@ -217,7 +217,7 @@ class Rows:
                 progress.show(sum(sizes[:i]) + share * sizes[i], self.read)
 
     def batches_of(self, file, size):
-        """Only pyarrow's own errors are caught: not those of who takes the batches."""
+        """Yields batches. Catches only errors of pyarrow, not those of the consumer."""
         with reading(file):
             batches = open_table(file)[1](self.columns, size)
         while True:
@@ -225,7 +225,7 @@ class Rows:
                 one = next(batches, None)
                 if one is None:
                     return
-                one[0].validate(full=True)  # offsets that lie would be read outside memory
+                one[0].validate(full=True)  # invalid offsets would cause reads outside memory
             yield one
 
     def rows(self, size=1024):
@@ -245,7 +245,7 @@ class Rows:
         kind = self.type(column)
         nested = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
         if not nested or not pa.types.is_integer(kind.value_type):
-            raise InputError(f"column '{column}' is {kind}", self.files[0], "a column of lists of whole numbers")
+            raise InputError(f"column '{column}' is {kind}", self.files[0], "a column of lists of integers")
         limit = min(limit, 1 << 31)
         for file, first, batch in self.batches(1024):
             lists = batch.column(0).cast(pa.list_(kind.value_type))
@@ -260,7 +260,7 @@ class Rows:
 
     @staticmethod
     def wrong_tokens(tokens, limit):
-        """What is wrong with the tokens of a row; empty where nothing is."""
+        """Returns what is wrong with the tokens of a row, or "" if nothing is."""
         if tokens is None or None in tokens:
             return "a token is null"
         return next((f"token {token} is out of range" for token in tokens if not 0 <= token < limit), "")
@@ -273,13 +273,13 @@ class Rows:
         return pa.types.is_integer(self.type(column))
 
     def require_text(self, column, what="strings"):
-        """An error where the column has no strings."""
+        """Raises unless the column has strings."""
         kind = self.type(column)
         if str(kind) not in ("string", "large_string", "string_view"):
             raise InputError(f"column '{column}' is {kind}", self.files[0], f"a column of {what}")
 
     def class_count(self, column):
-        """How many classes a ClassLabel has, 0: unknown (datasets writes features into the schema)."""
+        """Returns the number of classes of a ClassLabel, 0 if unknown (datasets stores features in the schema)."""
         try:
             return len(json.loads((self.schema.metadata or {}).get(b"huggingface", b"{}"))["info"]["features"][column]["names"])
         except (ValueError, KeyError, TypeError):

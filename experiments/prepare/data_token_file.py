@@ -1,4 +1,4 @@
-"""Token files of concertina, as `data prepare` writes them; io/README.md specifies the bytes."""
+"""Writes token files like `data prepare`; io/README.md specifies the format."""
 
 import hashlib
 import json
@@ -12,13 +12,13 @@ MAGIC, TOKENS_AT, HASH_BLOCK = b"concertina token file 1\n", 128, 16 << 20
 
 
 def tokenizer_of(choice, vocabulary):
-    """(fingerprint, vocabulary) of a tokenizer: "bytes", a tokenizer.json or the folder that has it, or a
-    fingerprint as `data inspect` shows it, of which `vocabulary` must say the size (0: it was not given)."""
+    """Returns (fingerprint, vocabulary size) of a tokenizer: "bytes", a tokenizer.json or its folder, or a
+    fingerprint from `data inspect`, which requires `vocabulary` (0: not given)."""
     if choice == "bytes":
         return agreed(b"bytes", 256, vocabulary, choice)
     if re.fullmatch("[0-9a-f]{64}", choice):
         if not vocabulary:
-            raise InputError("a fingerprint does not say how many tokens there are", "--vocabulary",
+            raise InputError("a fingerprint does not contain the vocabulary size", "--vocabulary",
                              "--vocabulary, as `concertina data inspect` shows it")
         return choice, vocabulary
     path = pathlib.Path(choice)
@@ -32,23 +32,23 @@ def tokenizer_of(choice, vocabulary):
         ids += [token["id"] for token in description.get("added_tokens", [])]
         return agreed(text, max(ids) + 1, vocabulary, path)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError("it is not the tokenizer.json of a BPE or WordPiece", path,
+        raise InputError("this is not the tokenizer.json of a BPE or WordPiece model", path,
                          "such a file, or the tokenizer's fingerprint and --vocabulary") from None
 
 
 def agreed(text, has, asked, tokenizer):
     if asked not in (0, has):
-        raise InputError(f"the tokenizer {tokenizer} has {has} tokens, not {asked}", "--vocabulary", "no --vocabulary: the tokenizer says it")
+        raise InputError(f"the tokenizer {tokenizer} has {has} tokens, not {asked}", "--vocabulary", "omit --vocabulary, since the tokenizer defines it")
     return hashlib.sha256(text).hexdigest(), has
 
 
 def token_bytes(lists, type_):
-    """The numbers of an array of lists, such as "<u2"."""
+    """Returns the numbers of an array of lists as bytes of a type such as "<u2"."""
     return lists.flatten().to_numpy().astype(type_).tobytes()
 
 
 def write_token_file(options, files, out):
-    """A document per row; a row without tokens is none, as a line without any is to `data prepare`."""
+    """Writes a document per row. Like `data prepare`, it skips rows without tokens."""
     import numpy
     file, = out
     fingerprint, vocabulary = tokenizer_of(options.tokenizer, options.vocabulary)

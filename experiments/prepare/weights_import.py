@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes pytorch_model.bin, as older models of Hugging Face have it, as safetensors.
+"""Converts pytorch_model.bin, the format of older Hugging Face models, to safetensors.
 
-FOLDER has pytorch_model.bin, or several files and pytorch_model.bin.index.json; model.safetensors, or
-as many files and their index, are written beside them. A file that torch.save() wrote is a pickle,
-which may name any function of Python to be called when it is read. Here the names of tensors and
-storages alone are known, and stand for values: nothing is imported, nothing that the file names is
-called, and a file that names anything else is refused. Needs no PyTorch.
+FOLDER contains pytorch_model.bin, or several files and pytorch_model.bin.index.json. model.safetensors,
+or the same number of files and their index, are written to the same folder. A file written by torch.save()
+is a pickle, which can make its reader call any Python function. This reader only accepts the names of
+tensors and storages: it imports nothing, calls nothing that the file names, and refuses a file that
+names anything else. PyTorch is not needed.
 
 Exit codes: 0 done, 1 the machine failed (a full disk), 2 bad input.
 """
@@ -26,12 +26,12 @@ from data_tables import InputError, exit_code, whole_files
 
 from concertina.files import replace_file
 
-# Storages by torch's name: safetensors' name, bytes of an element.
+# Types of storages by their name in torch: name in safetensors, bytes of an element.
 STORAGES = {"DoubleStorage": ("F64", 8), "FloatStorage": ("F32", 4), "HalfStorage": ("F16", 2),
             "BFloat16Storage": ("BF16", 2), "LongStorage": ("I64", 8), "IntStorage": ("I32", 4),
             "ShortStorage": ("I16", 2), "CharStorage": ("I8", 1), "ByteStorage": ("U8", 1),
             "BoolStorage": ("BOOL", 1)}
-# Bytes of a pickle, of which a tensor takes about 150: 100,000 tensors. Each byte may become an object of 64.
+# Bytes of a pickle. A tensor takes about 150, so this allows 100,000. Each byte can become an object of 64.
 MOST_PICKLE = 16 << 20
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C  # of torch.save() before 1.6
 AGAIN = "the file as it was published, or a model with model.safetensors"
@@ -43,7 +43,7 @@ Tensor = collections.namedtuple("Tensor", "storage offset shape strides")
 
 
 class MakeTensor:
-    """What a file may name: it makes a tensor of a storage, or a parameter of a tensor. A pickle can set no attribute of it."""
+    """A name that a file may use. It makes a tensor from a storage, or a parameter from a tensor; a pickle cannot set its attributes."""
     __slots__ = ()
 
     def __call__(self, of, offset=0, shape=(), strides=(), *_):
@@ -55,7 +55,7 @@ KNOWN = {("torch._utils", "_rebuild_tensor_v2"): MakeTensor(), ("torch._utils", 
 
 
 class TensorUnpickler(pickle.Unpickler):
-    """Reads one pickle of `path`; `file` has no more than its first MOST_PICKLE bytes."""
+    """Reads one pickle of `path`; `file` has at most its first MOST_PICKLE bytes."""
 
     def __init__(self, file, path):
         super().__init__(file, encoding="utf-8")
@@ -66,7 +66,7 @@ class TensorUnpickler(pickle.Unpickler):
             return KNOWN[module, name]
         if module == "torch" and name in STORAGES:
             return name
-        raise InputError(f"the pickle wants {module}.{name}, which no weights need", self.path, AGAIN)
+        raise InputError(f"the pickle refers to {module}.{name}, which weights do not need", self.path, AGAIN)
 
     def persistent_load(self, saved):
         if not isinstance(saved, tuple) or len(saved) < 5 or saved[0] != "storage" or any(saved[5:]):
@@ -79,19 +79,19 @@ class TensorUnpickler(pickle.Unpickler):
 
 
 def check_tensor(name, tensor, path):
-    """That the elements are within the storage."""
+    """Raises unless the elements are within the storage."""
     whole = isinstance(tensor, Tensor) and isinstance(tensor.storage, Storage)
     numbers = whole and (tensor.offset, *tensor.shape, *tensor.strides)
     if not isinstance(name, str) or not whole or any(type(n) is not int or n < 0 for n in numbers) or \
             len(tensor.shape) != len(tensor.strides):
-        raise InputError(f"{str(name)[:100]!r} is no tensor", path, "a dictionary of tensors, such as state_dict()")
+        raise InputError(f"{str(name)[:100]!r} is not a tensor", path, "a dictionary of tensors, such as state_dict()")
     last = tensor.offset + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.strides))
     if 0 not in tensor.shape and (last >= tensor.storage.elements or math.prod(tensor.shape) > tensor.storage.elements):
         raise InputError(f"the tensor {name[:100]!r} is larger than its storage", path, AGAIN)
 
 
 def elements_in_order(tensor, data):
-    """The bytes of a tensor's elements; `data`: of its storage."""
+    """Returns the bytes of a tensor's elements; `data` has the bytes of its storage."""
     size = tensor.storage.size
     strides, expected = [math.prod(tensor.shape[at + 1:]) for at in range(len(tensor.shape))], math.prod(tensor.shape)
     if expected == 0:
@@ -105,7 +105,7 @@ def elements_in_order(tensor, data):
 
 
 class ZippedFile:
-    """What torch.save() writes since 1.6: a zip, whose entries are stored as they are."""
+    """The format of torch.save() since PyTorch 1.6: a zip with uncompressed entries."""
 
     def __init__(self, path):
         self.path, self.zip = path, zipfile.ZipFile(path)
@@ -120,7 +120,7 @@ class ZippedFile:
     def entry(self, name, most):
         info = self.zip.getinfo(self.root + name)
         if info.compress_type != zipfile.ZIP_STORED or info.file_size > most:
-            raise InputError(f"the entry {name} is packed, or has more than {most:,} bytes", self.path, AGAIN)
+            raise InputError(f"the entry {name} is compressed or has more than {most:,} bytes", self.path, AGAIN)
         return self.zip.read(info)
 
     def data(self, storage):
@@ -132,7 +132,7 @@ class ZippedFile:
 
 
 class LegacyFile:
-    """What torch.save() wrote before: pickles one after the other, then the storages."""
+    """The format of torch.save() before PyTorch 1.6: several pickles, then the storages."""
 
     def __init__(self, path):
         self.path, self.file = path, open(path, "rb")
@@ -149,7 +149,7 @@ class LegacyFile:
             elements, = struct.unpack("<q", self.file.read(8))
             self.places[key] = (at + 8, elements)
             if elements < 0 or key not in self.sizes:
-                raise InputError(f"the storage {str(key)[:100]} is of no tensor", path, AGAIN)
+                raise InputError(f"the storage {str(key)[:100]} belongs to no tensor", path, AGAIN)
             at += 8 + elements * self.sizes[key]
 
     def data(self, storage):
@@ -164,14 +164,14 @@ class LegacyFile:
 
 def tensors_of(value, path):
     if not isinstance(value, dict):
-        raise InputError("this is no dictionary of tensors", path, "what state_dict() gives")
+        raise InputError("this is not a dictionary of tensors", path, "the result of state_dict()")
     for name, tensor in value.items():
         check_tensor(name, tensor, path)
     return value
 
 
 def write_safetensors(source, out):
-    """All tensors of an opened file, by name; one storage is in memory at a time."""
+    """Writes all tensors of an opened file by name, with one storage in memory at a time."""
     tensors = tensors_of(source.tensors, source.path)
     header, at = {"__metadata__": {"format": "pt"}}, 0
     for name in sorted(tensors):
@@ -189,19 +189,19 @@ def write_safetensors(source, out):
 
 
 def files_of(folder):
-    """The pickles, by the name of the file that is written of each; and the index of several."""
+    """Returns the pickles by the name of their output file, and the index if there are several."""
     single, index = folder / "pytorch_model.bin", folder / "pytorch_model.bin.index.json"
     if single.exists():
         return {"model.safetensors": single}, None
     if not index.exists():
-        raise InputError("there is no pytorch_model.bin here, nor an index of several", folder, "a folder of a model of Hugging Face")
+        raise InputError("there is no pytorch_model.bin and no pytorch_model.bin.index.json here", folder, "a folder of a Hugging Face model")
     try:
         said = json.loads(index.read_text())
         names = sorted(set(said["weight_map"].values()))
         if any(not isinstance(name, str) or pathlib.Path(name).name != name or not name.endswith(".bin") for name in names):
             raise ValueError
     except DAMAGED:
-        raise InputError("this is no index of files", index, '{"weight_map": {"TENSOR": "FILE.bin"}}') from None
+        raise InputError("this is not an index of files", index, '{"weight_map": {"TENSOR": "FILE.bin"}}') from None
     return {name.removesuffix(".bin").replace("pytorch_model", "model") + ".safetensors": folder / name for name in names}, said
 
 
@@ -217,13 +217,13 @@ def convert(folder, force):
         except InputError:
             raise
         except (*DAMAGED, OSError) as error:
-            # The system's own errors, but for a place that is none; a decompressor's have no number.
+            # Errors of the system pass, except invalid seeks; those of a decompressor have no number.
             if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
                 raise
-            raise InputError(f"this is no whole file of torch.save() ({type(error).__name__})", path, AGAIN) from None
+            raise InputError(f"this is not a complete file of torch.save() ({type(error).__name__})", path, AGAIN) from None
     if index:
         if missing := set(index["weight_map"]) - set(places):
-            raise InputError(f"the tensor {min(missing)!r} is in none of the files", folder, AGAIN)
+            raise InputError(f"none of the files contains the tensor {min(missing)!r}", folder, AGAIN)
         text = json.dumps({"metadata": index.get("metadata", {}), "weight_map": places}, indent=2)
         replace_file(last, text + "\n")
     print(f"{last}: {len(places)} tensors of {len(files)} file{'s' if len(files) > 1 else ''}")
@@ -231,8 +231,8 @@ def convert(folder, force):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path, help="has pytorch_model.bin")
-    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    parser.add_argument("folder", type=pathlib.Path, help="folder that contains pytorch_model.bin")
+    parser.add_argument("--force", action="store_true", help="replace existing files")
     options = parser.parse_args()
     return exit_code("weights_import", lambda: convert(options.folder, options.force), options.folder)
 

@@ -55,7 +55,7 @@ ReportFigures compute_figures(const RunTrace& trace, const KnownCosts& known);
 std::vector<MemorySample> saved_over_time(const RunTrace& trace, std::size_t rank,
                                           const std::vector<Interval>& times);
 
-/// By name of the cause.
+/// Keys are the names of the causes.
 nlohmann::ordered_json to_json(const IdleCauses& causes);
 nlohmann::ordered_json to_json(const RunTrace& trace, const ReportFigures& figures);
 

@@ -1,4 +1,4 @@
-// The work of a rank for a save that runs beside its steps, and the agreement of all ranks on its
+// The work of a rank for a save that runs during its steps, and the agreement of all ranks on its
 // outcome: the one commit rule of all tiers (disk, memory, another host). Invariants: the thread of
 // a task never communicates; its failure is stored, never thrown; ranks agree by one number each,
 // which they exchange after each step anyway.
@@ -23,7 +23,7 @@ class BackgroundTask {
   BackgroundTask(const BackgroundTask&) = delete;
   BackgroundTask& operator=(const BackgroundTask&) = delete;
 
-  /// Runs `task`, on a thread if `beside` unless this user cannot have another thread. `where`: the
+  /// Runs `task`, on a thread if `concurrent` unless this user cannot have another thread. `where`: the
   /// place for a failure that is not an Error. `beat`: called on the waiting thread whenever the
   /// task has made progress.
   void start(const std::function<void()>& task, bool beside, const std::string& where,

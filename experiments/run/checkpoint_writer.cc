@@ -260,7 +260,7 @@ std::optional<SavedCheckpoint> CheckpointWriter::finish_working() noexcept {
 void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_t step,
                      const nlohmann::json& identity, nlohmann::json progress) {
   CheckpointWriter writer(trainer, directory);
-  writer.start(step, identity, std::move(progress), /*beside=*/false);
+  writer.start(step, identity, std::move(progress), /*concurrent=*/false);
   writer.finish();
 }
 

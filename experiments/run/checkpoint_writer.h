@@ -1,4 +1,4 @@
-// Writes the checkpoints of a run, synchronously or beside the steps that follow. Invariants: a
+// Writes the checkpoints of a run, synchronously or during the steps that follow. Invariants: a
 // commit is the state of one step, whatever the run does meanwhile: a copy is written if steps
 // continue. All ranks agree on the outcome through values that they exchange anyway. The threads
 // that write never communicate, and nothing else in this process uses HDF5 while one runs.
@@ -40,7 +40,7 @@ class CheckpointWriter {
   /// The next action of the rank that commits. `led_on`: a step followed that of the state.
   using After = std::function<void(bool led_on)>;
 
-  /// Starts to write the state after step `step`. `beside`: return as soon as there is a copy of
+  /// Starts to write the state after step `step`. `concurrent`: return once there is a copy of
   /// it; without memory for a copy, logs a warning and waits. Must not be called while busy().
   /// Collective; throws the same Error on all ranks: the state has diverged, or the file system
   /// refused, as in its system_error().

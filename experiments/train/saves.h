@@ -21,7 +21,7 @@ class Saves {
   /// `launch` is open and outlives this object.
   explicit Saves(TrainLaunch& launch);
 
-  /// Starts the checkpoint of the state after `step`, written beside the steps that follow. `wait`:
+  /// Starts the checkpoint of the state after `step`, written during the steps that follow. `wait`:
   /// return only when it exists. `last`: the last checkpoint of this launch, which must succeed.
   /// `progress`: called once the previous checkpoint has finished. `changed`: the data may have
   /// changed since the start of the run, which is otherwise an error. Collective, as is all below.

@@ -527,6 +527,8 @@ END
 refused 'out is required' checkpoint export nowhere --onnx
 mkdir -p step-00000001
 refused 'step-00000001' checkpoint inspect step-00000001
+refused 'nowhere' report nowhere --figures --step=1
+grep -q 'warning --figures is now called --data' err || fail 'a renamed option'
 
 OMPI_COMM_WORLD_SIZE=4 && export OMPI_COMM_WORLD_SIZE
 refused 'alone, but the launcher was asked for 4 ranks' doctor

@@ -151,17 +151,14 @@ def check_documents(concertina):
     os.makedirs("documents/studies/schedules")
     pathlib.Path("documents/studies/schedules/study.toml").write_text('[set]\nrun.steps = 2\n[grid]\nparallel.schedule = ["1f1b"]\n', encoding="utf-8")
     readme = (SOURCE / "experiments/python/README.md").read_text(encoding="utf-8")
-    blocks = [block for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "concertina.table" not in block and "concertina.serve" not in block]
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "concertina.table" not in block]
     names = {}
     before = os.getcwd()
     os.chdir("documents")
     exec(compile(blocks[0], "README.md", "exec"), names)
-    os.makedirs("own")
-    os.chdir("own")  # the second block trains a run that is named as that of the first
-    pathlib.Path("config.toml").write_text('[data]\ntext = "../../text.txt"\n[model]\nlayers = 2\nwidth = 32\nheads = 2\ncontext = 32\n'
-                                           "[batch]\nglobal = 8\nmicrobatches = 2\n[parallel]\npp = 2\n[run]\nsteps = 2\nthreads = 1\n", encoding="utf-8")
     exec(compile(blocks[1], "README.md", "exec"), names)
-    assert len(blocks) == 2 and len(names["run"].metrics) == 2
+    exec(compile(blocks[2], "README.md", "exec"), names)
+    assert len(blocks) == 3 and len(names["run"].metrics) == 12
     os.chdir(before)
     texts = readme + concertina.__doc__ + (SOURCE / "experiments/guide/freezing.md").read_text(encoding="utf-8").split("## Tied embeddings")[0]
     tensors = set(re.findall(r"\b\d{3}\.[a-z]+/[a-z.]*[a-z]", texts))

@@ -180,7 +180,7 @@ class WeightsImport(unittest.TestCase):
             path.unlink()
         for bad in ({"a": "../a.bin"}, {"a": 1}, []):
             index.write_text(json.dumps({"weight_map": bad}))
-            self.refused("no index of files")
+            self.refused("not an index of files")
 
     def test_views_types_and_shared_storages(self):
         data = struct.pack("<12f", *range(12))
@@ -218,15 +218,15 @@ class WeightsImport(unittest.TestCase):
         }
         for name, call in hostile.items():
             write_zip(self.folder / "pytorch_model.bin", {"a": good, "b": call}, {"0": bytes(4)})
-            self.refused(f"the pickle wants {name}, which no weights need")
+            self.refused(f"the pickle refers to {name}, which weights do not need")
             write_legacy(self.folder / "pytorch_model.bin", {"b": call}, {}, {})
-            self.refused(f"the pickle wants {name}, which no weights need")
+            self.refused(f"the pickle refers to {name}, which weights do not need")
         # As a value of another key, as what an object is built of, and by INST, OBJ and NEWOBJ.
         for code in (b"cos\nsystem\n(S'touch %b'\ntR.", b"(S'touch %b'\nios\nsystem\n.", b"(cos\nsystem\nS'touch %b'\no.",
                      b"\x80\x02cos\nsystem\n(S'touch %b'\nt\x81.", b"\x80\x04\x8c\x02os\x8c\x06system\x93S'touch %b'\n\x85R."):
             with zipfile.ZipFile(self.folder / "pytorch_model.bin", "w") as file:
                 file.writestr("archive/data.pkl", code.replace(b"%b", str(trace).encode()))
-            self.refused("the pickle wants os.system")
+            self.refused("the pickle refers to os.system")
         # What is known cannot be given other attributes, or be called with what is no tensor.
         for code in (b"ctorch._utils\n_rebuild_tensor_v2\n}S'__call__'\nI1\nsb.",
                      b"ccollections\nOrderedDict\n(N}S'keys'\nI1\nstb.",
@@ -247,10 +247,10 @@ class WeightsImport(unittest.TestCase):
             self.refused("at: ")
         good = {"a": tensor_call("0", "F32", 2, 0, (2,), (1,))}
         write_zip(path, good, {"0": bytes(8)}, packed=True)
-        self.refused("is packed")
+        self.refused("is compressed")
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:  # some kilobytes that become 200 MB
             archive.writestr("a/data.pkl", b"\x80\x02X" + struct.pack("<I", 200 << 20) + bytes(200 << 20) + b".")
-        self.refused("is packed")
+        self.refused("is compressed")
         for value in ([1], {"a": 3}, {1: good["a"]}, "text"):
             write_zip(path, value, {"0": bytes(8)})
             self.refused("at: ")

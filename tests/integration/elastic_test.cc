@@ -266,7 +266,7 @@ TEST(ElasticTraining, ACheckpointBesideStepsIsOfItsStepWhateverFollows) {
         const std::vector<double> all = trainer.gather_working(std::span(&news, 1));
         if (writer.busy())
           if (const auto now = writer.hear(all, true)) saved = now;
-        if (step == 2) writer.start(2, identity, {}, /*beside=*/true, [&](bool) { ++told; });
+        if (step == 2) writer.start(2, identity, {}, /*concurrent=*/true, [&](bool) { ++told; });
         if (step == 3) trainer.adopt(assign(trainer.job(), second));
       }
       if (writer.busy()) saved = writer.finish();

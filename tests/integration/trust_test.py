@@ -146,7 +146,7 @@ def check_own_snapshots():
     # A directory that was removed, and a new run in its place.
     run, prefix, _ = killed_run("former")
     shutil.rmtree(run)
-    assert "is gone: `rm " + prefix in call("doctor", user=VICTIM)[1]
+    assert "which no longer exists; `rm " + prefix in call("doctor", user=VICTIM)[1]
     code, said = call("run", "--ranks", "1", "--launcher", "{program} {args}", "--", *TRAIN, "run.name=former", user=VICTIM)
     assert code == 0 and hash_of(run) == hash_of("runs/clean"), said
     assert not list(pathlib.Path("/dev/shm").glob(pathlib.Path(prefix).name + ".*")), "left of a run that was removed"
@@ -193,7 +193,7 @@ def check_checkpoints():
         os.chown(path, OTHER, OTHER)
     code, said = call(*train, "run.name=planted", "run.seed=1", "run.steps=50", user=VICTIM)
     assert code == 0 and hash_of("runs/planted") == hash_of("runs/whole"), said
-    assert len(re.findall("step-00000030: this checkpoint belongs to another user", said)) == 1, said
+    assert len(re.findall("step-00000030: skipped: this checkpoint belongs to another user", said)) == 1, said
     code, said = call(*train, "run.name=swapped", "run.seed=1", "run.steps=50", user=VICTIM)
     assert code == 2 and "it belongs to another user (uid " in said and "step-00000030/" in said, said
     # A run of somebody else is read by whoever may.

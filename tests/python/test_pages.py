@@ -65,12 +65,12 @@ def run(tmp_path):
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """The program, but that its `report RUN --figures` says these figures; it keeps the words of the last such call."""
+    """The program, but that its `report RUN --data` says these figures; it keeps the words of the last such call."""
     real = os.environ["CONCERTINA"]
 
     def make(**figures):
         file = tmp_path / "program"
-        file.write_text(f"#!{sys.executable}\nimport os, sys\nif '--figures' not in sys.argv: os.execv({real!r}, [{real!r}, *sys.argv[1:]])\n"
+        file.write_text(f"#!{sys.executable}\nimport os, sys\nif '--data' not in sys.argv: os.execv({real!r}, [{real!r}, *sys.argv[1:]])\n"
                         f"open({str(tmp_path / 'words')!r}, 'w').write(' '.join(sys.argv[1:]))\nprint({json.dumps(figures)!r})\n", encoding="utf-8")
         file.chmod(0o755)
         monkeypatch.setenv("CONCERTINA", str(file))
@@ -240,12 +240,16 @@ def test_recorded_steps_are_what_the_program_says(run, program, tmp_path):
     assert bars["rows"][0]["mark"] == 15 and series(chart(data, "rank 1", "ms"), "saved, measured")["y"] == [0, 3, 0]
     assert next(blocks(data, "timeline"))["panels"][0]["rows"][0]["boxes"][0][3] == "F 0 stage 0"
     assert "as predicted, on every rank" in said(data) and "12,345 parameters" in said(data)
-    assert (tmp_path / "words").read_text(encoding="utf-8") == f"report {folder} --figures"
+    assert (tmp_path / "words").read_text(encoding="utf-8") == f"report {folder} --data"
     with pytest.raises(InputError, match="no trace starts at step 9"):
         report(folder, step=9)
     (folder / "trace-00000009.json").touch()
     report(folder, step=9)
-    assert (tmp_path / "words").read_text(encoding="utf-8").endswith("--figures --step 9")
+    assert (tmp_path / "words").read_text(encoding="utf-8").endswith("--data --step 9")
+    concertina.write_report(folder, tmp_path / "steps.svg")
+    assert "Predicted: 20 ms" in re.sub(r"<!-- | -->", "", (tmp_path / "steps.svg").read_text(encoding="utf-8"))
+    with pytest.raises(InputError, match="no step of this run was recorded"):
+        concertina.write_report(run("log", metrics(range(1, 61)), config=""), tmp_path / "steps.pdf")
 
 
 def test_no_text_is_markup(run, program):
@@ -277,7 +281,7 @@ def test_the_command_prints_figures_and_the_page(run, program, capsys):
     assert commands.report(Options([f"--run={folder}", f"--output={folder}/b.html"])) == 0
     assert "recorded step 4: 20.50 ms, predicted 20.00 ms (-2.4%)" in (said := capsys.readouterr().out) and "1 change" not in said
     for words, match in ((["--run=/nowhere"], "not a run directory"), ([f"--run={folder.parent.parent}"], "not a run directory"),
-                         ([f"--run={folder.parent}", "--step=3"], "--step has no effect on a folder"),
+                         ([f"--run={folder.parent}", "--step=3"], "are of one run"),
                          ([f"--run={folder}", f"--output={folder}/no/page.html"], "cannot write this file")):
         with pytest.raises(InputError, match=match):
             commands.report(Options(words))

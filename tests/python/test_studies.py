@@ -110,7 +110,7 @@ def test_unlike_measures_are_not_compared(study, facts):
 def test_the_readme_makes_tables(study, tmp_path, monkeypatch):
     folder = study(GRID + '[equivalence]\nmetric = "loss"\nmargin = 0.1\nbaseline = "parallel.schedule=1f1b"\n', grid(random.Random(6)))
     folder.rename(tmp_path / "studies" / "schedules")
-    (tmp_path / "study.toml").write_text((tmp_path / "studies" / "schedules" / "study.toml").read_text())
+    (tmp_path / "schedules.toml").write_text((tmp_path / "studies" / "schedules" / "study.toml").read_text())
     for name in ("first", "again"):
         write_lines(tmp_path / "runs" / name / "metrics.jsonl", [{"step": 1, "loss": 3.0}])
     monkeypatch.chdir(tmp_path)

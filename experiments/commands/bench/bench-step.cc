@@ -12,9 +12,11 @@ struct StepOptions : ConfigOptions {
 void declare_step(CLI::App& app, StepOptions& options) {
   add_json_option(app, options);
   app.add_option("--steps", options.bench.steps, "number of measured steps")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--warmup", options.bench.warmup, "number of warm-up steps before them")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--write-costs", options.bench.costs,
                  "file to write with the costs of the units, for --costs of plan and schedule")
       ->type_name("FILE");

@@ -13,9 +13,9 @@ void add_data_options(CLI::App& app, DataFileOptions& options, const char* files
   app.add_option("files", options.files, files)->type_name("FILE|@FILE")->required();
   std::vector<std::string> formats;
   for (const std::string_view name : names_of(dataset_formats())) formats.emplace_back(name);
-  app.add_option("--format", options.format, "format of the files, as in data.format")
+  app.add_option("--format", options.format, "format of the files, as in data.format (default: a token file)")
       ->check(CLI::IsMember(formats));
-  app.add_option("--tokenizer", options.tokenizer, "tokenizer, as in data.tokenizer")
+  app.add_option("--tokenizer", options.tokenizer, "tokenizer, as in data.tokenizer (default: bytes)")
       ->type_name("FILE|bytes");
   app.add_option("--context", options.context, "tokens per sample, as in model.context")
       ->check(whole_number(1, std::int64_t{1} << 24))

@@ -22,7 +22,7 @@ void add_plan_search_options(CLI::App& app, PlanSearchOptions& options) {
   LayoutSearchOptions& layouts = options.layouts;
   add_world_option(app, layouts.world);
   app.add_option("--machine", layouts.machine,
-                 "preset (a100-40gb, a100-80gb, h100, h200, laptop) or machine file")
+                 "preset (a100-40gb, a100-80gb, h100, h200, laptop) or machine file; required")
       ->type_name("NAME|FILE");
   app.add_option("--rate", layouts.gflops, "GFLOP/s of one rank (default: the machine's)")
       ->type_name("GFLOPS")
@@ -47,12 +47,18 @@ void add_plan_search_options(CLI::App& app, PlanSearchOptions& options) {
   const auto numbers = [&](const char* name, std::vector<int>& values, const char* help) {
     list(name, values, help)->check(whole_number(1, kMostPlannedRanks))->type_name("N,...");
   };
-  numbers("--tp", layouts.tp, "sizes of a tensor-parallel group to consider");
-  numbers("--pp", layouts.pp, "pipeline depths to consider");
-  numbers("--microbatch", layouts.microbatch, "samples per microbatch to consider");
-  numbers("--chunks", layouts.chunks, "numbers of stages per rank to consider");
-  list("--schedules", layouts.schedules, "schedules to consider")->type_name("NAME,...");
-  list("--recompute", layouts.recompute, "recomputation to consider: none, selective, full")
+  numbers("--tp", layouts.tp,
+          "sizes of a tensor-parallel group to consider (default: 1; all that fit, for megatron "
+          "and deepspeed)");
+  numbers("--pp", layouts.pp, "pipeline depths to consider (default: all)");
+  numbers("--microbatch", layouts.microbatch,
+          "samples per microbatch to consider (default: all divisors of a replica's batch)");
+  numbers("--chunks", layouts.chunks, "numbers of stages per rank to consider (default: all)");
+  list("--schedules", layouts.schedules,
+       "schedules to consider (default: all that the software has)")
+      ->type_name("NAME,...");
+  list("--recompute", layouts.recompute,
+       "recomputation to consider: none, selective, full (default: all)")
       ->type_name("WORD,...");
   add_json_option(app, options);
 }

@@ -44,14 +44,17 @@ int submit_study(const StudySubmitCommand& options) {
 
 void add_study_submit_options(CLI::App& app, StudySubmitCommand& options) {
   add_study_file_options(app, options, "submit", "the script, without submitting or writing it");
-  add_text_option(app, "--partition", "NAME", "partition of the cluster");
+  add_text_option(app, "--partition", "NAME", "partition of the cluster (default: Slurm's)");
   add_text_option(
       app, "--time", "MIN",
-      "minutes per task; a longer trial writes a checkpoint and resumes in the next task")
+      "minutes per task; a longer trial writes a checkpoint and resumes in the next task "
+      "(default: the partition's)")
       ->check(whole_number(1, 1 << 24));
-  add_text_option(app, "--nodes", "N", "number of nodes per task")->check(whole_number(1, 1 << 20));
-  add_text_option(app, "--cpus-per-task", "C", "cores per rank")->check(whole_number(1, 1 << 20));
-  add_text_option(app, "--at-once", "K", "maximum number of concurrent trials")
+  add_text_option(app, "--nodes", "N", "number of nodes per task (default: chosen by Slurm)")
+      ->check(whole_number(1, 1 << 20));
+  add_text_option(app, "--cpus-per-task", "C", "cores per rank (default: Slurm's)")
+      ->check(whole_number(1, 1 << 20));
+  add_text_option(app, "--at-once", "K", "maximum number of concurrent trials (default: unlimited)")
       ->check(whole_number(1, 1 << 20));
   add_text_option(app, "--sbatch", "OPTIONS",
                   "additional options of sbatch: \"--gres=gpu:4 --account=NAME\"");

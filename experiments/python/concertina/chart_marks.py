@@ -81,9 +81,9 @@ def _bars(axes: Axes, chart: Chart) -> Handles:
     slot = 58 * chart.width / len(names)  # points, roughly
     width = min(0.84 / len(drawn), 28 / slot)
     handles: Handles = []
-    for beside, (at, series) in enumerate(drawn):
+    for position, (at, series) in enumerate(drawn):
         y = chart.y.numbers(series.y)
-        x = np.array([names.index(name) for name in series.x]) + (beside - (len(drawn) - 1) / 2) * width
+        x = np.array([names.index(name) for name in series.x]) + (position - (len(drawn) - 1) / 2) * width
         look = {"facecolor": _of(COLOURS, at), "edgecolor": PAPER, "linewidth": 0, "hatch": _of(HATCHES, at), "label": series.name}
         there = ~np.isnan(y)
         axes.bar(x[there], y[there], width, **look)

@@ -48,7 +48,7 @@ def recorded_figures(run: pathlib.Path, step: int | None) -> dict[str, typing.An
         raise InputError(f"no trace starts at step {step}", str(run), f"--step {there[0]}" if there else "remove --step")
     if not (run / "config.toml").exists():
         return {}
-    return json.loads(call("report", run, "--figures", *(["--step", step] if step is not None else [])))
+    return json.loads(call("report", run, "--data", *(["--step", step] if step is not None else [])))
 
 
 def load_run(directory: str | pathlib.Path, step: int | None = None) -> RunFiles:
@@ -85,8 +85,18 @@ def report_json(run: RunFiles) -> dict[str, typing.Any]:
 
 
 def write_report(run: str | os.PathLike[str], output: str | os.PathLike[str] = "", step: int | None = None) -> RunFiles:
-    """Writes the page of a run to `output`, or RUN/report.html. `step`: the first step of the trace to show."""
-    from .run_page import report_page
+    """Writes the page of a run to `output`, or RUN/report.html; to .svg, .pdf or .png, only its predicted and measured timelines.
+
+    `step`: the first step of the trace to show."""
+    path = pathlib.Path(os.fspath(output) or pathlib.Path(run, "report.html"))
     files = load_run(os.fspath(run), step)
-    replace_file(os.fspath(output) or pathlib.Path(run, "report.html"), page(report_page(files)))
+    if path.suffix.lower() not in (".svg", ".pdf", ".png"):
+        from .run_page import report_page
+        replace_file(path, page(report_page(files)))
+        return files
+    from .chart import save
+    from .timeline import draw_timelines
+    if "timeline" not in files.recorded:
+        raise InputError("no step of this run was recorded", str(run), "log.trace=3 when training, or --output FILE.html")
+    replace_file(path, save(draw_timelines(files.recorded["timeline"]), path.suffix.lower()))
     return files

@@ -138,9 +138,9 @@ class _Panel:
         """Returns the height of the panel in points; `head` of these are above its rows."""
         picture, room = self.picture, self.picture.whole - 2 * _MARGIN
         title, figures = self.given["title"], self.given["figures"]
-        self.beside = 1.1 * text_width(title, _TITLE) + 10 + text_width(figures, _FIGURES) <= room
-        self.title, self.figures = wrapped(title, 1.1 * _TITLE, room), figures if self.beside else wrapped(figures, _FIGURES, room)
-        self.head = 10.5 * (1 + self.title.count("\n")) + (0 if self.beside else 9 * (1 + self.figures.count("\n"))) + 2
+        self.one_line = 1.1 * text_width(title, _TITLE) + 10 + text_width(figures, _FIGURES) <= room
+        self.title, self.figures = wrapped(title, 1.1 * _TITLE, room), figures if self.one_line else wrapped(figures, _FIGURES, room)
+        self.head = 10.5 * (1 + self.title.count("\n")) + (0 if self.one_line else 9 * (1 + self.figures.count("\n"))) + 2
         self.height = len(self.rows) * picture.row
         return self.head + self.height + (_CAPTION + 6 + _STRIP if picture.most_saved > 0 else 0) + 10
 
@@ -151,9 +151,9 @@ class _Panel:
         axes.set_yticks([at + 0.5 for at in range(0, len(self.rows), every)], list(map(str, self.ranks[::every])))
         axes.set_ylabel("rank", size=_RANK, color=SOFT, labelpad=2)
         picture.figure.text(*picture.place(_MARGIN, top + 1), self.title, size=_TITLE, weight="bold", va="top")
-        below = top + 2 if self.beside else top + 10.5 * (1 + self.title.count("\n"))
-        picture.figure.text(*picture.place(picture.whole - _MARGIN if self.beside else _MARGIN, below), self.figures, size=_FIGURES, va="top",
-                            ha="right" if self.beside else "left")
+        below = top + 2 if self.one_line else top + 10.5 * (1 + self.title.count("\n"))
+        picture.figure.text(*picture.place(picture.whole - _MARGIN if self.one_line else _MARGIN, below), self.figures, size=_FIGURES, va="top",
+                            ha="right" if self.one_line else "left")
         self._boxes(axes)
         self._path(axes)
         if picture.most_saved > 0:

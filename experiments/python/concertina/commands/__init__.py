@@ -152,8 +152,8 @@ def report(options: Options) -> int:
         return serve(run, options.whole("port") or 0)
     path = options.text("output") or f"{run}/report.html"
     if runs := runs_in(pathlib.Path(run)):
-        if "step" in options:
-            raise InputError("--step has no effect on a folder of runs", run, f"one run, such as {runs[0]}")
+        if "step" in options or not path.endswith(".html"):
+            raise InputError("--step and pictures are of one run, and this is a folder of runs", run, f"{runs[0]}, or --output FILE.html")
         replace_file(path, page(index_page(pathlib.Path(run), lambda one: LiveRun(one).look(), lambda one: run_link(one.name, one, path))))
         options.print_result(f"{path}\n", {"runs": list(map(str, runs)), "report": path})
         return 0

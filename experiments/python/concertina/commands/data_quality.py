@@ -54,7 +54,7 @@ def near_duplicates(texts: typing.Sequence[bytes], least: float) -> list[tuple[i
     """(text, an earlier one without this fault, their similarity) if Jaccard's index of their shingles is at least `least`.
 
     Candidates are found by MinHash (Broder, "On the resemblance and containment of documents", 1997) in 16 bands of 4 hashes: of pairs at
-    0.8 one in 5,000 is missed. A text is compared with the first 32 of its bucket, which keeps the time proportional to the bytes.
+    0.8 one in 5,000 is not found. A text is compared with the first 32 of its bucket, which keeps the time proportional to the bytes.
     """
     found: list[tuple[int, int, float]] = []
     buckets: dict[tuple[int, bytes], list[int]] = collections.defaultdict(list)

@@ -95,14 +95,12 @@ void print_result(const EvalOptions& options, const Launch& launch, std::int64_t
     for (const Metric& metric : result.metrics) json[metric.name] = metric.value;
     json.update(confusion_json(result, launch.dataset->classes()));
     print_once(json.dump() + "\n");
-  } else if (result.tokens) {
-    print_once(
-        fmt::format("{}: {} loss {:.4f} nats per token, {:.4f} bits, perplexity {:.3f}, over {}\n",
-                    step_text(step, stored), split, result.loss, bits, std::exp(result.loss),
-                    text_share(result)));
   } else {
     print_once(fmt::format("{}: {} loss {:.4f} {}{}, over {}\n", step_text(step, stored), split,
-                           result.loss, loss_unit(launch.config), metrics_text(result),
+                           result.loss, result.tokens ? "nats per token" : loss_unit(launch.config),
+                           result.tokens ? fmt::format(", {:.4f} bits, perplexity {:.3f}", bits,
+                                                       std::exp(result.loss))
+                                         : metrics_text(result),
                            text_share(result)) +
                confusion_text(result, launch.dataset->classes()));
   }

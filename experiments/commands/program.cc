@@ -41,7 +41,6 @@ struct Group {
   const char* help;
   const char* usual = "";   // default subcommand
   const char* footer = "";  // footer of the help of the group and its commands
-  const char* moved = "";   // where former subcommands are now
 };
 constexpr Group kGroups[] = {
     {"checkpoint", "inspect, verify, import or export checkpoints"},
@@ -53,11 +52,7 @@ constexpr Group kGroups[] = {
          "F: forward; I: input gradient, which the previous stage needs (B in the zero-bubble "
          "paper); W: weight gradient; B: I and W in one action."},
     {"study", "run many trials from one file (ablations, searches) and evaluate the results"},
-    {.name = "bench",
-     .help = "measure this machine",
-     .moved =
-         "; change, checkpoint, exchange, executor and prediction are benchmarks of the tests in "
-         "build/tests/bench (tests/README.md)"},
+    {"bench", "measure this machine"},
 };
 
 const Group* find_group(std::string_view name) {
@@ -98,21 +93,6 @@ bool names_subcommand(const CLI::App& group, const std::string& word) {
          word.find_first_of("@=./") == std::string::npos && !std::filesystem::exists(word, error);
 }
 
-struct RenamedOption {
-  std::string_view command, before, now;
-};
-constexpr RenamedOption kRenamedOptions[] = {{"report", "--figures", "--data"}};
-
-/// Replaces options by their current names, with a warning.
-void rename_options(std::vector<std::string>& words) {
-  for (const auto& [command, before, now] : kRenamedOptions)
-    for (std::string& word : words)
-      if (words[0] == command && (word == before || word.starts_with(fmt::format("{}=", before)))) {
-        log::warn("{} is now called {}", before, now);
-        word.replace(0, before.size(), now);
-      }
-}
-
 /// The arguments, with the default subcommand inserted if only a group is named.
 std::vector<std::string> full_words(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
@@ -120,7 +100,6 @@ std::vector<std::string> full_words(const CLI::App& app, int argc, char** argv) 
   const CLI::App* usual = group == nullptr ? nullptr : usual_subcommand(*group);
   if (usual != nullptr && (words.size() < 2 || !names_subcommand(*group, words[1])))
     words.insert(words.begin() + 1, usual->get_name());
-  rename_options(words);
   return words;
 }
 
@@ -167,10 +146,8 @@ void refuse_option_of_others(const CLI::App& at, const std::string& argument) {
   }
   if (!names.empty() && !extra.empty()) {
     const std::vector<std::string_view> known(names.begin(), names.end());
-    const Group* const group = find_group(at->get_name());
-    throw_input(
-        fmt::format("unknown subcommand '{}'", extra.front()), command_path(at),
-        one_of(nearest_word(extra.front(), known), known) + (group == nullptr ? "" : group->moved));
+    throw_input(fmt::format("unknown subcommand '{}'", extra.front()), command_path(at),
+                one_of(nearest_word(extra.front(), known), known));
   }
   const std::string help = fmt::format("{} --help", command_path(at));
   throw_input(error.what(), command_path(at),

@@ -37,9 +37,7 @@ std::vector<std::string> quickstart_words(const QuickstartCommand& options) {
   const bool named = std::ranges::any_of(
       options.words, [](const std::string& word) { return word.starts_with("data."); });
   if (!named && !fs::exists(text, unknown)) {
-    log::info(
-        "training on the guide, since there is no {}: `bash experiments/quickstart.sh` makes it",
-        text.lexically_normal().string());
+    log::info("training on the guide, since there is no {}", text.lexically_normal().string());
     text = recipes / "../guide/*.md";
   }
   if (!named) words.push_back("data.text=" + text.lexically_normal().string());

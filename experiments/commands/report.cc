@@ -42,7 +42,7 @@ void add_report_options(CLI::App& app, ReportOptions& options) {
   add_text_option(app, "--port", "INT", "port of --serve; 0: any free port")
       ->check(whole_number(0, 65535))
       ->default_str("0");
-  app.add_flag("--data", options.figures,
+  app.add_flag("--data,--figures", options.figures,
                "print the recorded steps and their predictions as JSON instead of writing a page");
   add_json_option(app, options);
 }

@@ -504,7 +504,6 @@ for command in '' train eval generate plan 'plan show' 'plan freeze' 'schedule s
   every "$command"
 done
 
-refused 'executor and prediction are benchmarks of the tests in build/tests/bench' bench executor --steps 3
 # What is no checkpoint is the same mistake to all who open one.
 mkdir -p empty untrained/checkpoints
 seq 1 900 > text
@@ -528,7 +527,6 @@ refused 'out is required' checkpoint export nowhere --onnx
 mkdir -p step-00000001
 refused 'step-00000001' checkpoint inspect step-00000001
 refused 'nowhere' report nowhere --figures --step=1
-grep -q 'warning --figures is now called --data' err || fail 'a renamed option'
 
 OMPI_COMM_WORLD_SIZE=4 && export OMPI_COMM_WORLD_SIZE
 refused 'alone, but the launcher was asked for 4 ranks' doctor

@@ -26,7 +26,7 @@ class Bits:
     steps: int = 0  # in both logs
     last_steps: list[int] = dataclasses.field(default_factory=list)
     log: dict[str, typing.Any] | None = None  # step, figure, one, other: the first difference of the logs
-    unread: str = ""  # the first figure that is not a number in one of the logs, which is no difference
+    unread: str = ""  # the first figure that is not a number in one of the logs, which does not count as a difference
     same_state: bool | None = None  # None if one of them lacks it
     checkpoints: int = 0  # of the same step
     tensor: dict[str, typing.Any] | None = None  # step, name, part, element, one, other: the first difference; tensors that differ, of how many

@@ -215,7 +215,7 @@ exits 0 'scaling with threads left open' "$binary" study scaling @base.toml run.
 grep -qE '^each rank has [0-9]+ threads?; up to 2 ranks' out || fail 'scaling does not say how many threads'
 exits 2 'scaling to odd ranks' "$binary" study scaling @base.toml --ranks 1,3 --set parallel.dp=1 --grow pp --set parallel.pp=2 --set model.layers=1
 exits 2 'scaling to nothing' "$binary" study scaling @base.toml --ranks 1,x
-one_message "'x' is no whole number" 'wrong ranks'
+one_message "expected a decimal integer, got 'x'" 'wrong ranks'
 
 # Bad input: one message, and nothing is made.
 study bad << END
@@ -223,7 +223,7 @@ study bad << END
 command = "nowhere-to-be-found {args}"
 END
 runs 2 bad
-one_message "the launcher 'nowhere-to-be-found' is not there" launcher
+one_message "the launcher 'nowhere-to-be-found' does not exist" launcher
 [ -e studies/bad ] && fail 'a refused study made a folder'
 study dry < /dev/null
 runs 0 dry --dry-run

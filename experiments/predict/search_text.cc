@@ -148,7 +148,7 @@ std::string search_text(const Json& report) {
   const auto here = std::ranges::count_if(
       report["layouts"], [](const Json& layout) { return layout["runs_here"].get<bool>(); });
   if (here < static_cast<std::ptrdiff_t>(place))
-    text += fmt::format("{} of these {} run in Concertina; `--tp 1` lists only such layouts\n",
+    text += fmt::format("runs in Concertina: {} of these {}; `--tp 1` lists only such layouts\n",
                         here == 0 ? "none" : fmt::format("the first {}", here), place);
   text += "\n" + legend_text(report) + "\n" + too_large_text(report);
   if (!report["layouts"].empty())

@@ -107,7 +107,7 @@ refused 'base.toml:3:9: model.heads' doctor @base.toml --set model.width=60
 refused 'missing.toml' doctor @missing.toml
 refused 'try: @base.toml' doctor base.toml
 refused 'cannot read' doctor @.
-refused '--set nothing' doctor --set nothing
+refused 'command line: nothing' doctor --set nothing
 refused 'from 1 to' doctor --set batch.global=0
 refused 'one of 1, 2, 4, 8, 16, 32' doctor --set batch.microbatches=5
 refused 'no prefix space' data train-tokenizer base.toml --out x --prefix-space --pattern llama3

@@ -105,11 +105,22 @@ TEST(PlannerSearch, TimesAreThoseOfAPlan) {
       search_report(families().front(), {.world = 4, .machine = "a100-80gb", .top = 5, .tp = {2}});
   EXPECT_TRUE(report["layouts"][0]["plan_show_s"].is_null());
   expect_has(search_text(report), "needs tensor parallelism, which Concertina lacks\n");
-  expect_has(search_text(report), "none of these 5 run in Concertina");
-  const auto mixed = search_report(
-      families().front(), {.world = 4, .machine = "a100-80gb", .top = 99, .tp = {1, 2}, .pp = {2}});
-  EXPECT_TRUE(mixed["layouts"].front()["runs_here"].get<bool>());
-  EXPECT_FALSE(mixed["layouts"].back()["runs_here"].get<bool>());
+  expect_has(search_text(report), "runs in Concertina: none of these 5;");
+  RunConfig wide = families().front();
+  wide.model.width = 4096;
+  wide.model.heads = 32;
+  const auto mixed = search_report(wide, {.world = 4,
+                                          .machine = "a100-80gb",
+                                          .tp = {1, 2},
+                                          .pp = {2},
+                                          .microbatch = {16},
+                                          .chunks = {1},
+                                          .schedules = {"1f1b"},
+                                          .recompute = {"none"}});
+  const auto &first = mixed["layouts"][0], &second = mixed["layouts"][1];
+  EXPECT_TRUE(first["runs_here"].get<bool>() && !second["runs_here"].get<bool>());
+  EXPECT_GT(first["step_s"].get<double>(), second["step_s"].get<double>()) << "but it runs here";
+  expect_has(search_text(mixed), "runs in Concertina: the first 1 of these 2;");
 }
 
 /// A layout that fits by the model, but not in an actual run, is not among the best.

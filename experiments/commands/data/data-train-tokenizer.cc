@@ -123,8 +123,8 @@ void add_train_tokenizer_options(CLI::App& app, TrainTokenizerOptions& options) 
   add_default_option(app, "--special", options.special,
                      "special token without text; may be repeated")
       ->type_name("TOKEN")
-      ->allow_extra_args(false)  // otherwise CLI11 parses "[PAD]" as a list;
-      add_json_option(app, options);
+      ->allow_extra_args(false);  // otherwise CLI11 parses "[PAD]" as a list
+  add_json_option(app, options);
 }
 
 }  // namespace

@@ -243,5 +243,5 @@ def _setup(run: RunFiles) -> list[Block]:
     cut = [words("note", f"The first {MOST_ROWS} of {len(rows)} stages.")] * (len(rows) > MOST_ROWS)
     clock = (f"Ranks' clocks were compared by ping-pong before and after the recorded steps; times of different ranks are accurate to "
              f"{duration_text(run.recorded['clock_error_us'] / 1e6)}. Open trace.json of the same directory in Perfetto.")
-    return [words("heading", "Layout and config"), table(["pipeline", "stage", "rank", "units", "microbatches"], rows[:MOST_ROWS]), *cut,
+    return [words("heading", "Layout of the recorded steps, and config"), table(["pipeline", "stage", "rank", "units", "microbatches"], rows[:MOST_ROWS]), *cut,
             *blocks, words("note", clock)]

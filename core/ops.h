@@ -311,7 +311,7 @@ struct TakeRows {
 
 /// The gradient of TakeRows: dx[S T,C] is dy[S M,C] in the selected rows and 0 elsewhere. Places
 /// must not repeat.
-struct SpreadRows {
+struct ScatterRows {
   static constexpr std::string_view kName = "rows spread";
   View dy, places{};
   std::int64_t samples;
@@ -419,7 +419,7 @@ struct SumSquares {
   KERNEL(FindLastRows)             \
   KERNEL(FindTargets)              \
   KERNEL(TakeRows)                 \
-  KERNEL(SpreadRows)               \
+  KERNEL(ScatterRows)              \
   KERNEL(CrossEntropy)             \
   KERNEL(SpanCrossEntropy)         \
   KERNEL(ScoreLoss)                \

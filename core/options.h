@@ -22,7 +22,7 @@ using OptionValues = std::map<std::string, OptionValue, std::less<>>;
 
 struct Option {
   std::string_view name;
-  OptionValue usual;  // the default, which also determines the type
+  OptionValue default_value;  // the default, which also determines the type
   std::string_view help;
   double low = -std::numeric_limits<double>::infinity();  // numbers only; bounds are inclusive
   double high = std::numeric_limits<double>::infinity();
@@ -32,9 +32,12 @@ struct Option {
 };
 
 /// Returns an option with a fixed set of values.
-inline Option choice(std::string_view name, std::string_view usual, std::string_view help,
+inline Option choice(std::string_view name, std::string_view default_value, std::string_view help,
                      std::vector<std::string_view> words) {
-  return {.name = name, .usual = std::string(usual), .help = help, .choices = std::move(words)};
+  return {.name = name,
+          .default_value = std::string(default_value),
+          .help = help,
+          .choices = std::move(words)};
 }
 
 /// Returns the value of an option, which must exist and have this type.
@@ -46,8 +49,8 @@ const T& option(const OptionValues& options, std::string_view name) {
 }
 
 /// Adds the default of each option that is not in `set`.
-inline OptionValues with_usual(const std::vector<Option>& declared, OptionValues set = {}) {
-  for (const Option& one : declared) set.emplace(std::string(one.name), one.usual);
+inline OptionValues with_defaults(const std::vector<Option>& declared, OptionValues set = {}) {
+  for (const Option& one : declared) set.emplace(std::string(one.name), one.default_value);
   return set;
 }
 

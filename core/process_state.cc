@@ -21,7 +21,7 @@ std::string stat_of(const std::string& folder) {
 
 }  // namespace
 
-bool stands_still(pid_t process) {
+bool is_stopped(pid_t process) {
   return stat_of(fmt::format("/proc/{}", process)).starts_with(" T");
 }
 

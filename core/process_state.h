@@ -9,7 +9,7 @@ namespace concertina {
 
 /// Whether a signal such as SIGSTOP has stopped `process`, as opposed to a debugger or slow
 /// storage.
-bool stands_still(pid_t process);
+bool is_stopped(pid_t process);
 
 /// The activity of a thread of this process so far; all zero if the system does not report it.
 struct ThreadActivity {

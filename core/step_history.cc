@@ -18,9 +18,9 @@ double median(std::vector<double> values) {
 
 StepHistory::StepHistory(std::size_t width) : width_(width), rows_(kKept * width) {}
 
-void StepHistory::record(std::span<const double> figures) {
-  CONCERTINA_CHECK(figures.size() == width_, "{} values, {} expected", figures.size(), width_);
-  std::copy(figures.begin(), figures.end(),
+void StepHistory::record(std::span<const double> metrics) {
+  CONCERTINA_CHECK(metrics.size() == width_, "{} values, {} expected", metrics.size(), width_);
+  std::copy(metrics.begin(), metrics.end(),
             rows_.begin() + static_cast<std::ptrdiff_t>(steps_ % kKept * width_));
   ++steps_;
 }

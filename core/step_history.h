@@ -32,7 +32,7 @@ class StepHistory {
   /// `width` is the number of values per step.
   explicit StepHistory(std::size_t width);
 
-  void record(std::span<const double> figures);
+  void record(std::span<const double> metrics);
   std::size_t steps() const { return steps_; }
   /// Returns the means over the middle half of the last kKept steps, ordered by the sum of their
   /// values (without the first kWarmUp steps of all if there are more). Separate medians would sum

@@ -14,8 +14,8 @@
 namespace concertina {
 
 /// A logged number. NaN means absent: it is never displayed, plotted, averaged or selected as best.
-using Figure = double;
-inline constexpr Figure kNoFigure = std::numeric_limits<Figure>::quiet_NaN();
+using MetricValue = double;
+inline constexpr MetricValue kNoValue = std::numeric_limits<MetricValue>::quiet_NaN();
 
 /// A line of metrics.jsonl, for one step or for several that were executed together. Non-finite
 /// numbers are written as null (JSON has no NaN).

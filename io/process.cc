@@ -55,7 +55,7 @@ struct Start {
         out(options.out),
         errors(options.errors),
         pinned(!options.cpus.empty()),
-        told_of_our_end(options.told_of_our_end) {
+        terminate_with_parent(options.terminate_with_parent) {
     CPU_ZERO(&cpus);
     for (const int cpu : options.cpus) CPU_SET(static_cast<std::size_t>(cpu), &cpus);
   }
@@ -65,13 +65,13 @@ struct Start {
   std::vector<char*> word_list, variable_list;
   int in, out, errors;
   cpu_set_t cpus;
-  bool pinned, told_of_our_end;
+  bool pinned, terminate_with_parent;
 };
 
 /// Runs between fork() and exec(), where only async-signal-safe calls are allowed.
 [[noreturn]] void become(const Start& start) {
   setpgid(0, 0);
-  if (start.told_of_our_end) prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (start.terminate_with_parent) prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (start.pinned) sched_setaffinity(0, sizeof(cpu_set_t), &start.cpus);
   sigset_t none;
   sigemptyset(&none);

@@ -18,7 +18,7 @@ struct ProcessOptions {
   /// Descriptors for the standard streams. -1 means /dev/null for input and output, and inheritance
   /// for errors.
   int in = -1, out = -1, errors = -1;
-  bool told_of_our_end = false;  // receives SIGTERM when this process exits
+  bool terminate_with_parent = false;  // receives SIGTERM when this process exits
 };
 
 class Process {

@@ -30,7 +30,7 @@ std::vector<std::string> with_ending(const std::vector<std::string>& names,
 
 }  // namespace
 
-void add_dense(std::vector<StoredElsewhere>& all, const std::string& ours,
+void add_dense(std::vector<TensorMapping>& all, const std::string& ours,
                const std::vector<std::string>& theirs, bool transposed, bool bias, bool optional,
                const std::vector<std::int64_t>& columns) {
   all.push_back({.ours = ours + ".weight",
@@ -45,13 +45,13 @@ void add_dense(std::vector<StoredElsewhere>& all, const std::string& ours,
                    .columns = columns});
 }
 
-void add_norm(std::vector<StoredElsewhere>& all, const std::string& ours, const std::string& theirs,
+void add_norm(std::vector<TensorMapping>& all, const std::string& ours, const std::string& theirs,
               bool bias, bool optional) {
   add_dense(all, ours, {theirs}, false, bias, optional);
 }
 
-void add_layers(std::vector<StoredElsewhere>& all, std::int64_t layers, const std::string& prefix,
-                const LayerElsewhere& names) {
+void add_layers(std::vector<TensorMapping>& all, std::int64_t layers, const std::string& prefix,
+                const LayerMapping& names) {
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
     const std::string theirs = fmt::format("{}{}.", prefix, layer);
@@ -66,23 +66,23 @@ void add_layers(std::vector<StoredElsewhere>& all, std::int64_t layers, const st
   }
 }
 
-void add_token_table(std::vector<StoredElsewhere>& all, const std::string& theirs) {
+void add_token_table(std::vector<TensorMapping>& all, const std::string& theirs) {
   for (const char* ours : {"wte", "000.embedding/wte"})
     all.push_back({.ours = ours, .theirs = {theirs}, .optional = true});
 }
 
-std::vector<KeyElsewhere> size_keys(std::string_view usual_context,
-                                    std::initializer_list<KeyElsewhere> rest, std::int64_t more) {
-  std::vector<KeyElsewhere> keys{{"num_hidden_layers", "model.layers"},
-                                 {"hidden_size", "model.width"},
-                                 {"num_attention_heads", "model.heads"},
-                                 {.theirs = "max_position_embeddings",
-                                  .ours = "model.context",
-                                  .usual = usual_context,
-                                  .use = KeyElsewhere::Use::at_most,
-                                  .more = more},
-                                 {"vocab_size", "model.vocab"},
-                                 {"num_labels", "model.classes"}};
+std::vector<KeyMapping> size_keys(std::string_view default_context,
+                                  std::initializer_list<KeyMapping> rest, std::int64_t more) {
+  std::vector<KeyMapping> keys{{"num_hidden_layers", "model.layers"},
+                               {"hidden_size", "model.width"},
+                               {"num_attention_heads", "model.heads"},
+                               {.theirs = "max_position_embeddings",
+                                .ours = "model.context",
+                                .default_value = default_context,
+                                .use = KeyMapping::Use::at_most,
+                                .more = more},
+                               {"vocab_size", "model.vocab"},
+                               {"num_labels", "model.classes"}};
   keys.insert(keys.end(), rest);
   return keys;
 }
@@ -99,10 +99,11 @@ std::int64_t four_widths(const ModelConfig& config) {
   return 4 * config.width;
 }
 
-KeyElsewhere activation_key(std::string theirs, std::string_view ours, std::string_view usual) {
+KeyMapping activation_key(std::string theirs, std::string_view ours,
+                          std::string_view default_value) {
   return {.theirs = std::move(theirs),
           .ours = ours,
-          .usual = usual,
+          .default_value = default_value,
           .words = {{"\"gelu\"", "gelu"},
                     {"\"gelu_python\"", "gelu"},
                     {"\"gelu_new\"", "gelu_tanh"},

@@ -20,7 +20,7 @@ namespace concertina {
 struct ModelConfig;
 
 /// One of our tensors and its location in their checkpoint.
-struct StoredElsewhere {
+struct TensorMapping {
   std::string ours;
   std::vector<std::string> theirs;      // concatenated along our columns
   bool transposed = false;              // their layout is [out, in], ours is [in, out]
@@ -45,7 +45,7 @@ struct FixedKey {
 
 /// A key of config.json (dots separate nested keys) that corresponds to one of our config keys. If
 /// several entries have the same `ours`, those that are present must agree.
-struct KeyElsewhere {
+struct KeyMapping {
   enum class Use {
     same,     // a property of the model: values must agree
     at_most,  // our value may be smaller
@@ -55,7 +55,8 @@ struct KeyElsewhere {
 
   std::string theirs;
   std::string_view ours;
-  std::string_view usual{};  // as JSON: transformers' default if the key is absent; empty: none
+  std::string_view
+      default_value{};  // as JSON: transformers' default if the key is absent; empty: none
   Use use = Use::same;
   Written written = Written::always;
   std::vector<FixedKey> where{};  // written only if one of these applies; empty: always
@@ -63,25 +64,25 @@ struct KeyElsewhere {
   std::int64_t more = 0;          // their value is larger by this; see positions_after
   /// Returns what 0 means in our config; null if 0 means 0.
   std::int64_t (*zero)(const ModelConfig& config) = nullptr;
-  std::string_view null{};  // as JSON: what null means; empty: same as `usual`
+  std::string_view null{};  // as JSON: what null means; empty: same as `default_value`
 };
 
 /// A key of config.json that must have one value, or an equivalent one. A missing key means
 /// `value`, and so does null if `value` is false.
-struct RuleElsewhere {
+struct RuleMapping {
   std::string_view theirs, value;  // as JSON; `value` is the one written
   std::string_view or_else{};      // as JSON
 };
 
 /// A key of config.json whose value, as JSON, is determined by our config.
-struct DerivedElsewhere {
+struct DerivedMapping {
   std::string_view theirs;
   std::string (*value)(const ModelConfig& config) = nullptr;
 };
 
-/// A key for the dropout before a head, for which we have no key. `usual` is JSON.
+/// A key for the dropout before a head, for which we have no key. `default_value` is JSON.
 struct HeadDropout {
-  std::string_view theirs, usual{};
+  std::string_view theirs, default_value{};
 };
 
 struct Architecture {
@@ -93,22 +94,22 @@ struct HuggingFace {
   std::string_view family;  // a name in models()
   std::string body;         // name prefix in a model with a head: "model."
   std::vector<Architecture> architectures{};
-  std::vector<KeyElsewhere> keys{};
+  std::vector<KeyMapping> keys{};
   std::vector<FixedKey> fixed{};  // apply to all models of the type
-  std::vector<RuleElsewhere> rules{};
+  std::vector<RuleMapping> rules{};
   std::vector<std::string_view> unused{};    // keys of config.json that do not affect results
   std::vector<std::string_view> left_out{};  // suffixes of tensors that are not read
   /// Name suffixes of old files, with their current names.
   std::vector<std::pair<std::string_view, std::string_view>> renamed{};
   /// Tensors that some versions store twice. The copies must be identical.
   std::vector<std::pair<std::string, std::string>> copies{};
-  std::vector<DerivedElsewhere> derived{};
+  std::vector<DerivedMapping> derived{};
   std::vector<HeadDropout> head_dropouts{};
   /// The config.json key of a token ID. The row of the first position is this ID plus 1, which then
   /// replaces `skipped_rows` and `more` of the table; those hold for the default ID.
   std::string_view positions_after{};
   /// All tensors, named as in a model with a head.
-  std::function<std::vector<StoredElsewhere>(const ModelConfig& config)> tensors{};
+  std::function<std::vector<TensorMapping>(const ModelConfig& config)> tensors{};
 };
 
 /// Returns the types listed in models/meson.build, by transformers' name for them ("llama").
@@ -120,33 +121,32 @@ std::string mlp_unit(std::int64_t layer);
 std::string head_unit(std::int64_t layers);
 
 /// Adds weight and bias of a linear map: our tensor `name` from one or several of theirs,
-/// concatenated. For `columns`, see StoredElsewhere.
-void add_dense(std::vector<StoredElsewhere>& all, const std::string& ours,
+/// concatenated. For `columns`, see TensorMapping.
+void add_dense(std::vector<TensorMapping>& all, const std::string& ours,
                const std::vector<std::string>& theirs, bool transposed, bool bias,
                bool optional = false, const std::vector<std::int64_t>& columns = {});
 /// Adds the weight of a norm and, for a layer norm, its bias.
-void add_norm(std::vector<StoredElsewhere>& all, const std::string& ours, const std::string& theirs,
+void add_norm(std::vector<TensorMapping>& all, const std::string& ours, const std::string& theirs,
               bool bias, bool optional = false);
 
 /// Their names for the parts of a layer: two norms and the maps, all with biases.
-struct LayerElsewhere {
+struct LayerMapping {
   std::string attention_norm;
   std::vector<std::string> qkv;  // concatenated
   std::string proj, mlp_norm, up, down;
   bool transposed = true;
 };
 /// Adds all layers. `prefix` is what precedes the layer number: "bert.encoder.layer.".
-void add_layers(std::vector<StoredElsewhere>& all, std::int64_t layers, const std::string& prefix,
-                const LayerElsewhere& names);
+void add_layers(std::vector<TensorMapping>& all, std::int64_t layers, const std::string& prefix,
+                const LayerMapping& names);
 
 /// Adds the token table, which is model-wide if it is tied, else the embedding's.
-void add_token_table(std::vector<StoredElsewhere>& all, const std::string& theirs);
+void add_token_table(std::vector<TensorMapping>& all, const std::string& theirs);
 
-/// Returns the size keys under the names that most types use, followed by `rest`. `usual_context`
+/// Returns the size keys under the names that most types use, followed by `rest`. `default_context`
 /// is JSON. `more` is the number of rows in the position table before the first position.
-std::vector<KeyElsewhere> size_keys(std::string_view usual_context,
-                                    std::initializer_list<KeyElsewhere> rest,
-                                    std::int64_t more = 0);
+std::vector<KeyMapping> size_keys(std::string_view default_context,
+                                  std::initializer_list<KeyMapping> rest, std::int64_t more = 0);
 
 /// Returns the classes of a decoder: causal LM, classification, token classification if `tags`, and
 /// the body. `prefix` is that of the class names, such as "Llama".
@@ -155,7 +155,9 @@ std::vector<Architecture> decoders(const std::string& prefix, bool tags = true);
 /// Returns the hidden size of an MLP that most types default to.
 std::int64_t four_widths(const ModelConfig& config);
 
-/// Returns the key of an MLP's activation; activation_of() accepts our value. `usual` is JSON.
-KeyElsewhere activation_key(std::string theirs, std::string_view ours, std::string_view usual);
+/// Returns the key of an MLP's activation; activation_of() accepts our value. `default_value` is
+/// JSON.
+KeyMapping activation_key(std::string theirs, std::string_view ours,
+                          std::string_view default_value);
 
 }  // namespace concertina

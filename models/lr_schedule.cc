@@ -20,7 +20,7 @@ LrSchedule::LrSchedule(const LrShape& shape, const LrConfig& config)
   if (!(config.min >= 0 && config.min <= 1))
     throw_input(fmt::format("lr.min = {} is out of range", config.min), "lr.min",
                 "a fraction of optimizer.lr, from 0 to 1");
-  config_.options = with_usual(shape.options, config.options);
+  config_.options = with_defaults(shape.options, config.options);
   if (shape.warmup == nullptr) return;
   warmup_ = shape.warmup(std::max<std::int64_t>(1, config.steps), config_.options);
   config_.warmup = 0;

@@ -75,8 +75,8 @@ CONCERTINA_REGISTRY_IN(CONCERTINA_MODELS, Family, families, models)
 std::unique_ptr<Model> make_model(std::string_view family, const ModelConfig& config) {
   const Family& found = lookup(models(), family, "model family", "model.family");
   ModelConfig complete = config;
-  complete.options = with_usual(found.options, config.options);
-  if (complete.task == "auto") complete.task = found.usual_task;
+  complete.options = with_defaults(found.options, config.options);
+  if (complete.task == "auto") complete.task = found.default_task;
   return found.make(complete);
 }
 

@@ -78,7 +78,7 @@ class ModelPlan {
 
 struct Family {
   std::unique_ptr<Model> (*make)(const ModelConfig&);
-  std::string_view usual_task = "causal-lm";
+  std::string_view default_task = "causal-lm";
   /// The config keys `model.<family>.<name>`.
   std::vector<Option> options{};
 };

@@ -60,7 +60,7 @@ std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const Optimizer
           config.weight_decay, "a number in [0, 1000]");
   const OptimizerRule& rule = lookup(optimizers(), name, "optimizer", "optimizer.name");
   OptimizerConfig complete = config;
-  complete.options = with_usual(rule.options, config.options);
+  complete.options = with_defaults(rule.options, config.options);
   return rule.make(complete);
 }
 

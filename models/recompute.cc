@@ -21,7 +21,7 @@ std::string_view kind_of(const UnitSpec& unit) {
 }
 
 bool can_recompute(const UnitSpec& unit) {
-  return unit.cost.again_flops > 0;
+  return unit.cost.recompute_flops > 0;
 }
 
 struct UnitNumbers {

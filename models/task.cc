@@ -16,7 +16,7 @@ const Task& find_task(std::string_view name) {
 
 const Task& task_of(std::string_view family, std::string_view task) {
   if (task != "auto") return find_task(task);
-  return find_task(lookup(models(), family, "model family", "model.family").usual_task);
+  return find_task(lookup(models(), family, "model family", "model.family").default_task);
 }
 
 DenseSpec token_logits(const Trunk& trunk) {

@@ -1,7 +1,7 @@
 // The trace that the executor would record if a step ran exactly as simulated.
 #pragma once
 
-#include "experiments/record/report_figures.h"
+#include "experiments/record/report_metrics.h"
 #include "experiments/record/run_trace.h"
 #include "parallel/generate/passes.h"
 #include "parallel/plan/plan_index.h"

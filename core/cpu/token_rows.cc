@@ -118,7 +118,7 @@ void run(const TakeRows& op, const Context& context) {
   });
 }
 
-void run(const SpreadRows& op, const Context& context) {
+void run(const ScatterRows& op, const Context& context) {
   const RowsOfSamples rows(op.places, op.samples, op.dy);
   const std::size_t to = op.dx.bytes() / rows.samples;
   context.team.each(op.samples, [&](std::int64_t sample, int) {

@@ -183,10 +183,10 @@ double model_flops(const ModelSpec& model, int microbatches) {
 }
 
 UnitCost recomputed(UnitCost cost) {
-  cost.input_flops += cost.again_flops;
+  cost.input_flops += cost.recompute_flops;
   cost.input_moved += cost.forward_moved;
   cost.split.input_moved += cost.split.forward_moved;
-  if (cost.again_flops >= cost.forward_flops) cost.input_sum += cost.forward_sum;
+  if (cost.recompute_flops >= cost.forward_flops) cost.input_sum += cost.forward_sum;
   cost.grad_bytes += std::exchange(cost.saved_bytes, 0);
   cost.split.grad_bytes += std::exchange(cost.split.saved_bytes, 0);
   return cost;

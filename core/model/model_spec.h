@@ -53,7 +53,7 @@ struct UnitCost {
   std::size_t saved_bytes = 0;  // kept from F until I (and W), without the unit's input
   std::size_t grad_bytes = 0;   // kept from I until W if they are separate actions
   /// Operations to recompute the saved values from the unit's input; 0 if unsupported.
-  double again_flops = 0;
+  double recompute_flops = 0;
   /// The products of F alone, without any mask on attention. Utilization is based on it
   /// (experiments/record/launch_figures.h).
   double model_flops = 0;

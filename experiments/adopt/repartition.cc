@@ -49,16 +49,16 @@ constexpr double kLeastMove = 1e-3;    // seconds; a shorter move says little ab
 constexpr int kMostBatches = 1 << 16;  // per step
 
 /// "rank 1 takes 1.9 times as long as the others for the same layers"; empty if all are alike.
-std::string unlike_ranks(const std::vector<double>& factors) {
+std::string different_ranks(const std::vector<double>& factors) {
   constexpr int kNamed = 4;
   std::string text;
-  int unlike = 0;
+  int different = 0;
   for (std::size_t rank = 0; rank < factors.size(); ++rank)
-    if (factors[rank] != 1 && ++unlike <= kNamed)
-      text +=
-          fmt::format("{}rank {} takes {:.2g} times", unlike > 1 ? ", " : "", rank, factors[rank]);
-  if (unlike > kNamed) text += fmt::format(", and {} more differ", unlike - kNamed);
-  return unlike == 0 ? "" : text + " as long as the others for the same layers";
+    if (factors[rank] != 1 && ++different <= kNamed)
+      text += fmt::format("{}rank {} takes {:.2g} times", different > 1 ? ", " : "", rank,
+                          factors[rank]);
+  if (different > kNamed) text += fmt::format(", and {} more differ", different - kNamed);
+  return different == 0 ? "" : text + " as long as the others for the same layers";
 }
 
 /// ", batch 8 -> 16" and why it is less than `wanted`; empty if the batch stays as wanted.
@@ -117,26 +117,26 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
                       .start = start_,
                       .ahead = ahead(view, trainer.job(), now.frozen_units())};
   LayoutDecision decision = policy_.decide(at);
-  if (policy_.by_times) tell_of_ranks(trainer.world().rank() == 0, decision);
+  if (policy_.by_times) report_ranks(trainer.world().rank() == 0, decision);
   moves_ = decision.next.has_value();
   wanted_ = decision.next ? decision.next->step_seconds : decision.step_seconds;
   record(decision, at.steps_left, trainer, change);
   change.events.back().facts["decision_s"] = concertina::now() - began;
-  if (!unlike_.empty()) change.events.back().facts["rank_factors"] = costs_.machine().factors;
+  if (!different_.empty()) change.events.back().facts["rank_factors"] = costs_.machine().factors;
   if (decision.next) change.next = std::move(decision.next);
   if (!change.next) predicted_ = wanted_;
 }
 
 /// Adds the ranks that are slower or faster than the others to the reason of `decision`. If there
 /// is no other report of them, rank 0 (`leads`) logs them whenever they change.
-void Repartition::tell_of_ranks(bool leads, LayoutDecision& decision) {
-  std::vector<std::size_t> unlike;
+void Repartition::report_ranks(bool leads, LayoutDecision& decision) {
+  std::vector<std::size_t> different;
   const std::vector<double>& factors = costs_.machine().factors;
   for (std::size_t rank = 0; rank < factors.size(); ++rank)
-    if (factors[rank] != 1) unlike.push_back(rank);
-  const bool news = std::exchange(unlike_, unlike) != unlike;
-  std::string text = unlike_ranks(factors);
-  if (news && unlike.empty()) text = "all ranks again take the same time for the same layers";
+    if (factors[rank] != 1) different.push_back(rank);
+  const bool news = std::exchange(different_, different) != different;
+  std::string text = different_ranks(factors);
+  if (news && different.empty()) text = "all ranks again take the same time for the same layers";
   if (!text.empty()) decision.reason = text + "; " + decision.reason;
   if (news && leads && !decision.next) log::info("{}", text);
 }

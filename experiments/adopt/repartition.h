@@ -48,7 +48,7 @@ class Repartition final : public ChangePolicy {
   std::vector<LayoutPeriod> ahead(const RunView& view, const Job& job, int frozen) const;
   void learn(const LayoutChoice& next, const Adoption& adoption);
   void probe(Trainer& trainer);
-  void tell_of_ranks(bool leads, LayoutDecision& decision);
+  void report_ranks(bool leads, LayoutDecision& decision);
   std::vector<double> memory_limits(Trainer& trainer);
   void record(const LayoutDecision& decision, std::int64_t steps_left, const Trainer& trainer,
               Change& change);
@@ -64,17 +64,17 @@ class Repartition final : public ChangePolicy {
   CostRecord costs_;
   std::optional<MachineModel> links_;  // includes moves; probed at the first decision
   LayoutStart start_;
-  int batches_ = 1;                  // per step
-  std::size_t settled_ = 0;          // updates since the last change; saturates
-  std::vector<double> seconds_;      // of the updates since the last change, in this launch
-  std::optional<double> predicted_;  // seconds per update
-  std::optional<double> wanted_;     // the same for the decision of this step
-  bool moves_ = false;               // whether that decision changes the layout
-  std::vector<std::size_t> unlike_;  // ranks that are slower or faster than the others
-  double rebuild_ = 0;               // seconds of the last change except moving state, on this rank
-  double move_factor_ = 1;           // measured time of that move / time predicted by the probe
-  MoveRates predicted_rates_;        // used by the newest prediction
-  nlohmann::json layout_;            // that the run changed to (layout_json()), or null
+  int batches_ = 1;                     // per step
+  std::size_t settled_ = 0;             // updates since the last change; saturates
+  std::vector<double> seconds_;         // of the updates since the last change, in this launch
+  std::optional<double> predicted_;     // seconds per update
+  std::optional<double> wanted_;        // the same for the decision of this step
+  bool moves_ = false;                  // whether that decision changes the layout
+  std::vector<std::size_t> different_;  // ranks that are slower or faster than the others
+  double rebuild_ = 0;         // seconds of the last change except moving state, on this rank
+  double move_factor_ = 1;     // measured time of that move / time predicted by the probe
+  MoveRates predicted_rates_;  // used by the newest prediction
+  nlohmann::json layout_;      // that the run changed to (layout_json()), or null
   int world_ = 0;
 };
 

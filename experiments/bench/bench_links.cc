@@ -12,9 +12,9 @@ namespace {
 constexpr int kMostRanks = 16;
 
 LinkCosts median_link(const std::vector<LinkCosts>& links) {
-  const auto of = [&](double LinkCosts::*figure) {
+  const auto of = [&](double LinkCosts::*metric) {
     std::vector<double> values;
-    for (const LinkCosts& link : links) values.push_back(link.*figure);
+    for (const LinkCosts& link : links) values.push_back(link.*metric);
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];  // never the mean of a number and infinity
   };

@@ -207,7 +207,7 @@ void AutoCache::gather_times() {
     if (all[i - 1] > 0) reads.push_back(all[i - 1]);
     alike = alike && all[i] == 0;
   }
-  if (!alike && !std::exchange(told_, true) && trainer_.world().rank() == 0)
+  if (!alike && !std::exchange(reported_, true) && trainer_.world().rank() == 0)
     log::warn("activation cache disabled: {}", kOtherBits);
   alike_ = alike;
   read_seconds_ = median(std::move(reads));

@@ -109,7 +109,7 @@ class AutoCache final : public FrozenOutputs {
   // See sample_places.h.
   int tried_ = 0;      // units tried on this rank
   bool alike_ = true;  // false if any rank found a difference
-  bool told_ = false;
+  bool reported_ = false;
 
   // These depend on the current assignment.
   Layout layout_;

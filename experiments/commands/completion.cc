@@ -148,13 +148,13 @@ std::vector<std::string> complete(const CLI::App& program, const std::vector<std
   const CLI::Option* before = nullptr;  // the option whose value `text` is
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const CLI::App* sub = subcommand_of(*app, words[i]);
-    if (sub == nullptr && usual_subcommand(*app) != nullptr) app = usual_subcommand(*app);
+    if (sub == nullptr && default_subcommand(*app) != nullptr) app = default_subcommand(*app);
     before = takes_value(before) ? nullptr : option_of(*app, words[i]);
     if (sub != nullptr) app = sub;
   }
   Words result;
   if (takes_value(before)) add_values(*before, text, result);
-  for (; app != nullptr && !takes_value(before); app = usual_subcommand(*app)) {
+  for (; app != nullptr && !takes_value(before); app = default_subcommand(*app)) {
     if (text.starts_with('-')) {
       add_options(*app, result);
       continue;

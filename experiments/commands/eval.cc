@@ -111,7 +111,7 @@ Validation evaluate_to_files(const EvalOptions& options, Launch& launch) {
   std::optional<Progress> progress;
   if (launch.world.rank() == 0) {
     progress.emplace(stderr, 1);
-    held_out.progress = [&](auto... figures) { progress->evaluation(figures...); };
+    held_out.progress = [&](auto... metrics) { progress->evaluation(metrics...); };
   }
   std::optional<LogitsFiles> arrays;
   std::optional<PredictionRows> rows;

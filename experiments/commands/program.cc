@@ -39,8 +39,8 @@ namespace {
 struct Group {
   const char* name;
   const char* help;
-  const char* usual = "";   // default subcommand
-  const char* footer = "";  // footer of the help of the group and its commands
+  const char* default_value = "";  // default subcommand
+  const char* footer = "";         // footer of the help of the group and its commands
 };
 constexpr Group kGroups[] = {
     {"checkpoint", "inspect, verify, import or export checkpoints"},
@@ -97,9 +97,9 @@ bool names_subcommand(const CLI::App& group, const std::string& word) {
 std::vector<std::string> full_words(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const CLI::App* group = words.empty() ? nullptr : subcommand_of(app, words[0]);
-  const CLI::App* usual = group == nullptr ? nullptr : usual_subcommand(*group);
-  if (usual != nullptr && (words.size() < 2 || !names_subcommand(*group, words[1])))
-    words.insert(words.begin() + 1, usual->get_name());
+  const CLI::App* default_value = group == nullptr ? nullptr : default_subcommand(*group);
+  if (default_value != nullptr && (words.size() < 2 || !names_subcommand(*group, words[1])))
+    words.insert(words.begin() + 1, default_value->get_name());
   return words;
 }
 
@@ -210,9 +210,9 @@ const CLI::App* subcommand_of(const CLI::App& app, std::string_view name) {
   return nullptr;
 }
 
-const CLI::App* usual_subcommand(const CLI::App& app) {
+const CLI::App* default_subcommand(const CLI::App& app) {
   const Group* group = find_group(app.get_name());
-  return group == nullptr ? nullptr : subcommand_of(app, group->usual);
+  return group == nullptr ? nullptr : subcommand_of(app, group->default_value);
 }
 
 nlohmann::ordered_json library_versions() {

@@ -17,7 +17,7 @@ int run_program(int argc, char** argv);
 /// The subcommand of that name, or null.
 const CLI::App* subcommand_of(const CLI::App& app, std::string_view name);
 /// The default subcommand of a group, such as `plan show` for `plan`, or null.
-const CLI::App* usual_subcommand(const CLI::App& app);
+const CLI::App* default_subcommand(const CLI::App& app);
 
 /// Name of each library in use, with its version if available.
 nlohmann::ordered_json library_versions();

@@ -27,8 +27,8 @@ std::string module_name(const CLI::App& app) {
 
 /// The interpreter of the environment that this program is installed in, or the one on PATH.
 std::string interpreter() {
-  const stdfs::path beside = stdfs::path(own_program()).parent_path() / "python3";
-  return ::access(beside.c_str(), X_OK) == 0 ? beside.string() : "python3";
+  const stdfs::path nearby = stdfs::path(own_program()).parent_path() / "python3";
+  return ::access(nearby.c_str(), X_OK) == 0 ? nearby.string() : "python3";
 }
 
 std::vector<std::string> option_words(const CLI::App& app,
@@ -70,7 +70,7 @@ int run_module(const std::vector<std::string>& words, const nlohmann::ordered_js
                   .environment = {{"CONCERTINA", own_program()}},
                   .in = input.descriptor(),
                   .out = STDOUT_FILENO,
-                  .told_of_our_end = true});
+                  .terminate_with_parent = true});
   std::optional<int> code;
   while (!code) code = python.wait(60);
   return *code;

@@ -1,7 +1,7 @@
 // `concertina report`: declares the options and computes the data of recorded steps that only the
 // program has (--data); Python writes the page.
 #include "experiments/commands/group_options.h"
-#include "experiments/report/recorded_figures.h"
+#include "experiments/report/recorded_metrics.h"
 
 namespace concertina {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 struct ReportOptions : CommandOptions {
   std::string run, output;
   std::optional<std::int64_t> step;
-  bool serve = false, figures = false;
+  bool serve = false, metrics = false;
 };
 
 int run_report(const ReportOptions& options) {
@@ -17,10 +17,9 @@ int run_report(const ReportOptions& options) {
   for (const char* const option : {"--output", "--step", "--json", "--data"})
     options.excludes(option, "--serve", options.serve);
   if (!options.output.empty()) require_output(options.output, "--output");
-  if (!options.figures) return run_in_python(*options.app);
-  for (const char* const option : {"--output", "--json"})
-    options.excludes(option, "--data", true);
-  print_once(json_line(recorded_figures(options.run, options.step)));
+  if (!options.metrics) return run_in_python(*options.app);
+  for (const char* const option : {"--output", "--json"}) options.excludes(option, "--data", true);
+  print_once(json_line(recorded_metrics(options.run, options.step)));
   return 0;
 }
 
@@ -42,7 +41,7 @@ void add_report_options(CLI::App& app, ReportOptions& options) {
   add_text_option(app, "--port", "INT", "port of --serve; 0: any free port")
       ->check(whole_number(0, 65535))
       ->default_str("0");
-  app.add_flag("--data,--figures", options.figures,
+  app.add_flag("--data,--figures", options.metrics,
                "print the recorded steps and their predictions as JSON instead of writing a page");
   add_json_option(app, options);
 }

@@ -14,7 +14,7 @@
 #include "experiments/launcher/child_process.h"
 #include "experiments/launcher/slurm.h"
 #include "experiments/machine/fault_log.h"
-#include "experiments/machine/lasting.h"
+#include "experiments/machine/persistent_state.h"
 #include "experiments/supervise/host_pool.h"
 #include "io/checkpoint/snapshot_file.h"
 
@@ -38,10 +38,10 @@ nlohmann::ordered_json summary_json(const SuperviseSummary& summary) {
 }
 
 /// Reports to the supervisor if a rank of the run is stopped on this host.
-void look_for_stopped(const std::string& directory) {
-  for (Lasting stopped{.free_at = now()}; !stopped.exceeds(kStopLimit);
+void check_for_stopped(const std::string& directory) {
+  for (PersistentState stopped{.free_at = now()}; !stopped.exceeds(kStopLimit);
        std::this_thread::sleep_for(std::chrono::milliseconds(300))) {
-    stopped.look(std::ranges::any_of(marked(directory), stands_still), now());
+    stopped.look(std::ranges::any_of(marked(directory), is_stopped), now());
     if (stopped.looks == 0) return;
   }
   append_fault(directory,
@@ -53,7 +53,7 @@ void look_for_stopped(const std::string& directory) {
 /// processes of the run and remove snapshots that are no longer needed, or only report its state.
 int answer(const RunCommand& options) {
   if (options.look)
-    look_for_stopped(options.here);
+    check_for_stopped(options.here);
   else
     kill_marked(options.here);
   if (options.forget) remove_snapshots(snapshot_prefix(options.here));
@@ -67,8 +67,8 @@ int run(const RunCommand& options) {
   training.max_restarts = options.max_restarts;
   const SuperviseSummary summary = run_supervised(training, options.json);
   if (options.json) print_once(json_line(summary_json(summary)));
-  const bool told = summary.stopped_by == SIGUSR1 || summary.stopped_by == SIGTERM;
-  if (told && summary.code == static_cast<int>(Exit::preempted)) requeue_slurm_job();
+  const bool requested = summary.stopped_by == SIGUSR1 || summary.stopped_by == SIGTERM;
+  if (requested && summary.code == static_cast<int>(Exit::preempted)) requeue_slurm_job();
   return summary.code;
 }
 

@@ -52,7 +52,7 @@ void add_supervised_options(CLI::App& app, SupervisedOptions& options) {
       ->check(whole_number(1, 1 << 20));
   app.add_option("--launcher", options.launcher,
                  fmt::format("command that starts the ranks (default: \"{}\", with hosts \"{}\")",
-                             kUsualLauncher, kHostsLauncher))
+                             kDefaultLauncher, kHostsLauncher))
       ->type_name("CMD");
   app.add_option("--hosts", options.hosts,
                  "hosts and their slots, for {hosts} of the launcher; those not needed by the "
@@ -80,7 +80,7 @@ SupervisedTraining supervised_training(const SupervisedOptions& options,
   else if (options.launcher.empty() || options.launcher.find("{hosts}") != std::string::npos)
     training.hosts = slurm_hosts(/*by_mpirun=*/options.launcher.empty());
   if (training.launcher.empty())
-    training.launcher = training.hosts.empty() ? kUsualLauncher : kHostsLauncher;
+    training.launcher = training.hosts.empty() ? kDefaultLauncher : kHostsLauncher;
   require_launcher(training.launcher, "--launcher", hosts_text(training.hosts));
   if (training.hosts.empty()) return training;
   if (const int slots = slots_of(training.hosts); slots < training.ranks)

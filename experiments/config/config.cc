@@ -206,10 +206,10 @@ void check_cache(const RunConfig& config) {
 }
 
 template <class T>
-EntryOptions usual_options(std::span<const Entry<T>> table) {
+EntryOptions default_options(std::span<const Entry<T>> table) {
   EntryOptions options;
   for (const Entry<T>& entry : table)
-    options.emplace(std::string(entry.name), with_usual(entry.value.options));
+    options.emplace(std::string(entry.name), with_defaults(entry.value.options));
   return options;
 }
 
@@ -256,15 +256,15 @@ int reduction_leaves(const RunConfig& config) {
 }
 
 EntryOptions family_options() {
-  return usual_options(models());
+  return default_options(models());
 }
 
 EntryOptions optimizer_options() {
-  return usual_options(optimizers());
+  return default_options(optimizers());
 }
 
 EntryOptions lr_options() {
-  return usual_options(lr_schedules());
+  return default_options(lr_schedules());
 }
 
 std::uint64_t model_seed(const RunConfig& config) {

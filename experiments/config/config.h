@@ -33,8 +33,8 @@ inline constexpr Betas kBetas{0.9, 0.95};
 
 // clang-format off
 #define SECTION(name, Type, ...) struct Type { bool operator==(const Type&) const = default;
-#define KEY(type, name, usual, ...) type name = usual;
-#define OPTIONS(type, usual, ...) type options = usual;
+#define KEY(type, name, default_value, ...) type name = default_value;
+#define OPTIONS(type, default_value, ...) type options = default_value;
 #define END() };
 // clang-format on
 #include "experiments/config/sections.inc"
@@ -52,8 +52,8 @@ struct RunConfig : Sections {
   /// Where each non-default key was last set: "a.toml:3:10" or "command line".
   std::map<std::string, std::string, std::less<>> origins;
 
-  /// Describes the place of a key for errors: "a.toml:3:10: batch.global", "command line: batch.global",
-  /// "batch.global (default)".
+  /// Describes the place of a key for errors: "a.toml:3:10: batch.global", "command line:
+  /// batch.global", "batch.global (default)".
   std::string where(std::string_view key) const;
 };
 

@@ -131,19 +131,19 @@ std::vector<Key> all_keys() {
   {                                                  \
     constexpr std::string_view kSection = #name;     \
     constexpr Type Sections::*kOf = &Sections::name; \
-    constexpr KeyRole kUsual = role;                 \
+    constexpr KeyRole kDefault = role;               \
     const std::size_t begin = keys.size();
-#define KEY(type, key, usual, help, ...)                                           \
+#define KEY(type, key, default_value, help, ...)                                   \
   keys.push_back({.name = keep(fmt::format("{}.{}", kSection, #key)),              \
                   .field = [](RunConfig& c) -> KeyField { return &(c.*kOf).key; }, \
                   .meaning = help __VA_OPT__(, ) __VA_ARGS__});
-#define OPTIONS(type, usual, chooser, registry, whose)                                  \
+#define OPTIONS(type, default_value, chooser, registry, whose)                          \
   add_options(                                                                          \
       keys, chooser, registry, +[](RunConfig& c) -> type& { return (c.*kOf).options; }, \
       OptionsOf::whose);
-#define END()                                      \
-  for (Key & key : std::span(keys).subspan(begin)) \
-    if (key.role == of_section) key.role = kUsual; \
+#define END()                                        \
+  for (Key & key : std::span(keys).subspan(begin))   \
+    if (key.role == of_section) key.role = kDefault; \
   }
 #include "experiments/config/sections.inc"
   link_readers(keys);

@@ -62,7 +62,7 @@ LinkSpeed better_middle(std::vector<LinkSpeed> links) {
 
 /// The median over hosts of each host's median link, which one slow host does not affect, even
 /// among three.
-LinkSpeed usual_link(const std::vector<LinkSpeed>& links, std::size_t hosts) {
+LinkSpeed typical_link(const std::vector<LinkSpeed>& links, std::size_t hosts) {
   std::vector<LinkSpeed> typical;
   for (std::size_t host = 0; hosts > 1 && host < hosts; ++host) {
     std::vector<LinkSpeed> own;
@@ -73,21 +73,21 @@ LinkSpeed usual_link(const std::vector<LinkSpeed>& links, std::size_t hosts) {
   return better_middle(std::move(typical));
 }
 
-/// `figures`: syncs and written bytes of each disk.
-DiskSpeed usual_disk(const std::vector<double>& figures) {
+/// `values`: syncs and written bytes of each disk.
+DiskSpeed typical_disk(const std::vector<double>& values) {
   std::vector<double> syncs, written;
-  for (std::size_t i = 0; i < figures.size(); i += 2)
-    if (figures[i] > 0) syncs.push_back(figures[i]), written.push_back(figures[i + 1]);
+  for (std::size_t i = 0; i < values.size(); i += 2)
+    if (values[i] > 0) syncs.push_back(values[i]), written.push_back(values[i + 1]);
   return {median(std::move(syncs)), median(std::move(written))};
 }
 
 /// Thresholds beyond which a link is slow.
-LinkSpeed slow_link(const LinkSpeed& usual) {
-  return {std::max(4 * usual.latency, usual.latency + 50e-6), usual.bandwidth / 4};
+LinkSpeed slow_link(const LinkSpeed& typical) {
+  return {std::max(4 * typical.latency, typical.latency + 50e-6), typical.bandwidth / 4};
 }
-DiskSpeed slow_disk(const DiskSpeed& usual) {
+DiskSpeed slow_disk(const DiskSpeed& typical) {
   constexpr double kMost = 100.0 * (1 << 20);
-  return {std::max(10.0, std::min(usual.syncs / 4, 50.0)), std::min(usual.written / 4, kMost)};
+  return {std::max(10.0, std::min(typical.syncs / 4, 50.0)), std::min(typical.written / 4, kMost)};
 }
 
 std::map<std::string, std::string> environment_that_matters() {
@@ -191,13 +191,12 @@ std::vector<LinkSpeed> measure_links(Communicator& hosts, Watchdog& watchdog) {
       LinkSpeed& best = mine[at(*peer)];
       best = {std::min(best.latency, link.latency), std::max(best.bandwidth, link.bandwidth)};
     }
-    std::vector<double> figures;
-    for (const LinkSpeed& link : mine)
-      figures.insert(figures.end(), {link.latency, link.bandwidth});
-    figures = gather_values(hosts, figures);
+    std::vector<double> values;
+    for (const LinkSpeed& link : mine) values.insert(values.end(), {link.latency, link.bandwidth});
+    values = gather_values(hosts, values);
     all.clear();
-    for (std::size_t i = 0; i < figures.size(); i += 2) all.push_back({figures[i], figures[i + 1]});
-    bound = slow_link(usual_link(all, at(count)));
+    for (std::size_t i = 0; i < values.size(); i += 2) all.push_back({values[i], values[i + 1]});
+    bound = slow_link(typical_link(all, at(count)));
     if (start == 0) start = now();
     const double seconds = now() - start;
     const bool over = largest_values(hosts, std::span(&seconds, 1))[0] > kAgainSeconds;
@@ -272,15 +271,15 @@ DiskSpeed try_directory(Communicator& hosts, const std::string& directory, nlohm
   hosts.barrier();
   const std::string in = fs::path(path).parent_path().string();
   if (seen) host["free"] = static_cast<double>(disk_free(in).value_or(0));
-  DiskSpeed disk, usual;
+  DiskSpeed disk, typical;
   for (int attempt = 0; attempt < 3; ++attempt) {  // repeat slow measurements
-    const DiskSpeed bound = slow_disk(usual);
+    const DiskSpeed bound = slow_disk(typical);
     const bool slow = disk.syncs < bound.syncs || disk.written < bound.written;
     if (seen && (attempt == 0 || (disk.syncs > 0 && slow))) measure_writes(in, host, disk);
-    usual = usual_disk(gather_values(hosts, std::array{disk.syncs, disk.written}));
+    typical = typical_disk(gather_values(hosts, std::array{disk.syncs, disk.written}));
   }
   host["disk"] = disk;
-  return usual;
+  return typical;
 }
 
 /// The work of one rank per host. Collective over these ranks.
@@ -293,9 +292,9 @@ void measure_hosts(Communicator& hosts, nlohmann::json host, nlohmann::json& fac
   const DiskSpeed disk = try_directory(hosts, facts["directory"], host);
   watchdog.at("gathers the results of hosts");
   facts["hosts"] = gather_json_on_first(hosts, host);
-  const LinkSpeed usual = usual_link(links, at(hosts.size()));
-  facts.update({{"usual_link", usual},
-                {"slow_link", slow_link(usual)},
+  const LinkSpeed typical = typical_link(links, at(hosts.size()));
+  facts.update({{"usual_link", typical},
+                {"slow_link", slow_link(typical)},
                 {"usual_disk", disk},
                 {"slow_disk", slow_disk(disk)}});
   for (const LinkSpeed& link : links) {

@@ -10,12 +10,13 @@ double matthews_correlation(const Confusion& confusion) {
   std::int64_t all = 0, right = 0, both = 0, labels = 0, predictions = 0;
   for (std::size_t one = 0; one < confusion.classes; ++one) {
     const ClassCounts counts = counts_of(confusion, one);
-    const std::int64_t there = counts.right + counts.missed, told = counts.right + counts.wrong;
+    const std::int64_t there = counts.right + counts.missed,
+                       predicted = counts.right + counts.wrong;
     all += there;
     right += counts.right;
-    both += there * told;
+    both += there * predicted;
     labels += there * there;
-    predictions += told * told;
+    predictions += predicted * predicted;
   }
   const double of_labels = static_cast<double>(all * all - labels),
                of_predictions = static_cast<double>(all * all - predictions);

@@ -17,7 +17,7 @@
 namespace concertina {
 
 std::int64_t final_batches(const EvalSection& eval) {
-  return eval.batches < 0 ? kUsualBatches : eval.batches;
+  return eval.batches < 0 ? kDefaultBatches : eval.batches;
 }
 
 std::int64_t periodic_batches(const EvalSection& eval) {
@@ -93,8 +93,8 @@ std::string confusion_text(const Validation& validation, std::span<const std::st
     text += fmt::format("{:>12}", name(one));
   for (std::size_t label = 0; label < confusion.classes; ++label) {
     text += fmt::format("\n{:<12}", name(label));
-    for (std::size_t told = 0; told < confusion.classes; ++told)
-      text += fmt::format("{:>12}", grouped(confusion.at(label, told)));
+    for (std::size_t predicted = 0; predicted < confusion.classes; ++predicted)
+      text += fmt::format("{:>12}", grouped(confusion.at(label, predicted)));
   }
   return text + "\n";
 }
@@ -169,7 +169,7 @@ class Answers {
 namespace {
 
 /// A metric's name, with '_' for characters other than letters and digits.
-std::string figure_name(std::string_view source) {
+std::string metric_name(std::string_view source) {
   std::string name = "loss";
   bool gap = true;
   for (const char c : source) {
@@ -202,7 +202,7 @@ Validation evaluate_mixture(Trainer& trainer, const Mixture& mixture, const Held
     all.samples += one.samples;
     if (one.targets > 0)
       all.metrics.push_back(
-          {figure_name(source.name), one.loss, /*minimise=*/true, /*share=*/false});
+          {metric_name(source.name), one.loss, /*minimise=*/true, /*share=*/false});
   }
   if (all.targets > 0) all.loss /= static_cast<double>(all.targets);
   return all;

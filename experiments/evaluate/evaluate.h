@@ -21,7 +21,7 @@ namespace concertina {
 inline constexpr std::int64_t kEvaluationBatch = 4096;
 
 /// Batches that `train` evaluates if eval.batches is -1; a few seconds for a small model.
-inline constexpr std::int64_t kUsualBatches = 16;
+inline constexpr std::int64_t kDefaultBatches = 16;
 /// HeldOut::batches of `train`, at its end and before.
 std::int64_t final_batches(const EvalSection& eval);
 std::int64_t periodic_batches(const EvalSection& eval);

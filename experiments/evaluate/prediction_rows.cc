@@ -126,12 +126,12 @@ void PredictionRows::add_labels(std::span<const double> logits, Line& line) cons
 }
 
 /// Adds the tags of a sample's words.
-void PredictionRows::add_tags(std::span<const double> told, Line& line) const {
+void PredictionRows::add_tags(std::span<const double> predicted, Line& line) const {
   line["tags"] = line["prediction"] = Line::array();
   for (std::size_t t = 0; t < each_; ++t) {
     if (tags_[t] == kIgnored) continue;
     line["tags"].push_back(name(static_cast<std::size_t>(tags_[t])));
-    line["prediction"].push_back(name(static_cast<std::size_t>(told[t])));
+    line["prediction"].push_back(name(static_cast<std::size_t>(predicted[t])));
   }
 }
 

@@ -30,7 +30,7 @@ class PredictionRows {
   void add_class(std::span<const double> logits, Line& line) const;
   void add_scores(std::span<const double> logits, Line& line) const;
   void add_labels(std::span<const double> logits, Line& line) const;
-  void add_tags(std::span<const double> told, Line& line) const;
+  void add_tags(std::span<const double> predicted, Line& line) const;
   std::string name(std::size_t one) const;
   /// The cells of a line, or the column names if `names`.
   std::string csv(const Line& line, bool names) const;

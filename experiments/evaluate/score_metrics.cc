@@ -73,39 +73,39 @@ std::set<Entity> entities(std::span<const std::size_t> tags, std::span<const Tag
 
 }  // namespace
 
-std::vector<Metric> regression_metrics(std::span<const double> told, std::span<const double> scores,
-                                       std::size_t columns) {
+std::vector<Metric> regression_metrics(std::span<const double> predicted,
+                                       std::span<const double> scores, std::size_t columns) {
   double squares = 0, distances = 0, pearsons = 0, spearmans = 0;
-  for (std::size_t i = 0; i < told.size(); ++i) {
-    squares += (told[i] - scores[i]) * (told[i] - scores[i]);
-    distances += std::abs(told[i] - scores[i]);
+  for (std::size_t i = 0; i < predicted.size(); ++i) {
+    squares += (predicted[i] - scores[i]) * (predicted[i] - scores[i]);
+    distances += std::abs(predicted[i] - scores[i]);
   }
-  for (std::size_t column = 0; column < columns && !told.empty(); ++column) {
-    const std::vector<double> a = column_of(told, column, columns),
+  for (std::size_t column = 0; column < columns && !predicted.empty(); ++column) {
+    const std::vector<double> a = column_of(predicted, column, columns),
                               b = column_of(scores, column, columns);
     pearsons += pearson(a, b);
     spearmans += pearson(ranks(a), ranks(b));
   }
-  const auto count = static_cast<double>(told.size()), each = static_cast<double>(columns);
+  const auto count = static_cast<double>(predicted.size()), each = static_cast<double>(columns);
   return {{"mean_squared_error", squares / count, true, false},
           {"mean_absolute_error", distances / count, true, false},
           {"pearson_correlation", pearsons / each, false, false},
           {"spearman_correlation", spearmans / each, false, false}};
 }
 
-std::vector<Metric> label_set_metrics(std::span<const double> told, std::span<const double> labels,
-                                      std::size_t columns) {
+std::vector<Metric> label_set_metrics(std::span<const double> predicted,
+                                      std::span<const double> labels, std::size_t columns) {
   std::vector<ClassCounts> counts(columns);
-  const std::size_t rows = told.size() / columns;
+  const std::size_t rows = predicted.size() / columns;
   std::size_t exact = 0;
   for (std::size_t row = 0; row < rows; ++row) {
     bool same = true;
     for (std::size_t k = 0; k < columns; ++k) {
-      const bool tells = told[row * columns + k] > 0, is = labels[row * columns + k] > 0;
-      counts[k].right += tells && is ? 1 : 0;
-      counts[k].wrong += tells && !is ? 1 : 0;
-      counts[k].missed += !tells && is ? 1 : 0;
-      same = same && tells == is;
+      const bool predicts = predicted[row * columns + k] > 0, is = labels[row * columns + k] > 0;
+      counts[k].right += predicts && is ? 1 : 0;
+      counts[k].wrong += predicts && !is ? 1 : 0;
+      counts[k].missed += !predicts && is ? 1 : 0;
+      same = same && predicts == is;
     }
     exact += same ? 1 : 0;
   }
@@ -131,8 +131,8 @@ std::vector<Metric> entity_metrics(std::span<const TaggedPair> sentences,
   }
   if (!words) return {};
   ClassCounts counts;
-  for (const auto& [told, right] : sentences) {
-    const std::set<Entity> found = entities(told, parts), there = entities(right, parts);
+  for (const auto& [predicted, right] : sentences) {
+    const std::set<Entity> found = entities(predicted, parts), there = entities(right, parts);
     const auto both =
         std::ranges::count_if(found, [&](const Entity& one) { return there.contains(one); });
     counts.right += both;

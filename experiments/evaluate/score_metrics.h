@@ -14,17 +14,17 @@ namespace concertina {
 /// Returns mean_squared_error and mean_absolute_error over all of told[N,K] and scores[N,K], and
 /// pearson_correlation and spearman_correlation (of ranks, with mean ranks for ties), each the mean
 /// over K columns; 0 for a constant column.
-std::vector<Metric> regression_metrics(std::span<const double> told, std::span<const double> scores,
-                                       std::size_t columns);
+std::vector<Metric> regression_metrics(std::span<const double> predicted,
+                                       std::span<const double> scores, std::size_t columns);
 
 /// Returns subset_accuracy, the share of samples with all K classes correct; micro_f1 over all
 /// labels; and macro_f1, the mean over all classes. told[N,K] and labels[N,K] contain 0 or 1.
-std::vector<Metric> label_set_metrics(std::span<const double> told, std::span<const double> labels,
-                                      std::size_t columns);
+std::vector<Metric> label_set_metrics(std::span<const double> predicted,
+                                      std::span<const double> labels, std::size_t columns);
 
 /// Predicted and true tags of the words of one sentence.
 struct TaggedPair {
-  std::vector<std::size_t> told{}, right{};
+  std::vector<std::size_t> predicted{}, right{};
 };
 /// Returns entity_precision, entity_recall and entity_f1 as in seqeval: an entity is correct if all
 /// its words and its kind are. `names` are the tags, "O", "B-PER", "I-PER", ...; returns nothing

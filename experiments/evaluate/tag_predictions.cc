@@ -45,15 +45,15 @@ class TagPredictions final : public Predictions {
       for (std::size_t t = 0; t < tokens_; ++t) {
         if (tags[t] == kIgnored) continue;
         sentences[i].right.push_back(static_cast<std::size_t>(tags[t]));
-        sentences[i].told.push_back(static_cast<std::size_t>(numbers[i * tokens_ + t]));
+        sentences[i].predicted.push_back(static_cast<std::size_t>(numbers[i * tokens_ + t]));
       }
     }
     return sentences;
   }
   Confusion confusion_of(std::span<const TaggedPair> sentences) const {
     Confusion counts(classes_);
-    for (const TaggedPair& one : sentences)
-      for (std::size_t w = 0; w < one.right.size(); ++w) ++counts.at(one.right[w], one.told[w]);
+    for (const TaggedPair& s : sentences)
+      for (std::size_t w = 0; w < s.right.size(); ++w) ++counts.at(s.right[w], s.predicted[w]);
     return counts;
   }
 

@@ -51,7 +51,7 @@ std::string held_out_text(const std::string& directory, std::int64_t step) {
     if (point.step != static_cast<double>(step)) continue;
     text = fmt::format("loss {} nats over {}", number_text(point.loss),
                        counted(point.tokens, "target"));
-    for (const auto& [name, value] : point.figures)
+    for (const auto& [name, value] : point.metrics)
       if (name != "step" && name != "loss" && name != "tokens" && name != "of_tokens" &&
           name != "seconds")
         text += fmt::format(", {} {}", name, number_text(value));

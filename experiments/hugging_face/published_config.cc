@@ -51,7 +51,7 @@ bool same_value(const PublishedJson& a, const PublishedJson& b) {
   return a == b || (a.is_number() && b.is_number() && a.get<double>() == b.get<double>());
 }
 
-void check_rule(const RuleElsewhere& rule, const PublishedConfig& published) {
+void check_rule(const RuleMapping& rule, const PublishedConfig& published) {
   const auto found = published.values.find(std::string(rule.theirs));
   const bool there = found != published.values.end();
   if (!there && (rule.value == "false" || !published.nulls.contains(std::string(rule.theirs))))
@@ -67,10 +67,10 @@ void check_rule(const RuleElsewhere& rule, const PublishedConfig& published) {
 void check_rules(const PublishedConfig& published) {
   const HuggingFace& table = *published.table;
   std::set<std::string_view> known(table.unused.begin(), table.unused.end());
-  for (const KeyElsewhere& key : table.keys) known.insert(key.theirs);
-  for (const DerivedElsewhere& key : table.derived) known.insert(key.theirs);
+  for (const KeyMapping& key : table.keys) known.insert(key.theirs);
+  for (const DerivedMapping& key : table.derived) known.insert(key.theirs);
   for (const HeadDropout& key : table.head_dropouts) known.insert(key.theirs);
-  for (const RuleElsewhere& rule : table.rules) {
+  for (const RuleMapping& rule : table.rules) {
     known.insert(rule.theirs);
     check_rule(rule, published);
   }
@@ -141,20 +141,21 @@ std::string task_of_architecture(const PublishedConfig& published, const Publish
 /// Selects the task of an architecture that has several, as transformers does in training. Without
 /// problem_type, one class is a score.
 std::string task_of_problem(const PublishedConfig& published) {
-  const auto said = published.values.find("problem_type");
-  if (said == published.values.end())
+  const auto declared = published.values.find("problem_type");
+  if (declared == published.values.end())
     return published.values.at("num_labels") == 1 ? "regression" : published.task;
   for (const auto& [task, problem] : kProblemTypes)
-    if (said->second == problem) return std::string(task);
-  throw_input(fmt::format("problem_type = {} is not supported", said->second.dump().substr(0, 100)),
-              published.path,
-              "\"single_label_classification\", \"multi_label_classification\" or "
-              "\"regression\"");
+    if (declared->second == problem) return std::string(task);
+  throw_input(
+      fmt::format("problem_type = {} is not supported", declared->second.dump().substr(0, 100)),
+      published.path,
+      "\"single_label_classification\", \"multi_label_classification\" or "
+      "\"regression\"");
 }
 
 /// The value as text of a config key: numbers and booleans as in JSON, names by the table. Input
 /// errors: an unknown name, or not a number where one is expected.
-std::string config_text(const PublishedConfig& published, const KeyElsewhere& key,
+std::string config_text(const PublishedConfig& published, const KeyMapping& key,
                         const PublishedJson& value) {
   if (key.words.empty()) {
     if (value.is_structured())
@@ -174,25 +175,26 @@ std::string config_text(const PublishedConfig& published, const KeyElsewhere& ke
 }
 
 /// A key of theirs that sets one of ours.
-struct Said {
-  const KeyElsewhere* key = nullptr;
+struct DeclaredValue {
+  const KeyMapping* key = nullptr;
   std::string text;  // as text of our config key
 };
 
 /// The value of one of our keys; nullopt if neither the file nor transformers' defaults have it.
 /// Input error: two of their keys disagree, and versions of transformers differ in which they use.
-std::optional<Said> said_of(const PublishedConfig& published, std::string_view ours) {
-  const KeyElsewhere* usual = nullptr;
-  std::optional<Said> said;
-  for (const KeyElsewhere& key : published.table->keys) {
+std::optional<DeclaredValue> declared_value(const PublishedConfig& published,
+                                            std::string_view ours) {
+  const KeyMapping* default_value = nullptr;
+  std::optional<DeclaredValue> declared;
+  for (const KeyMapping& key : published.table->keys) {
     if (key.ours != ours) continue;
-    if (!key.usual.empty() && usual == nullptr) usual = &key;
+    if (!key.default_value.empty() && default_value == nullptr) default_value = &key;
     if (published.nulls.contains(key.theirs)) {
-      if (!said && !key.null.empty())
-        said = Said{&key, config_text(published, key, parsed(key.null))};
+      if (!declared && !key.null.empty())
+        declared = DeclaredValue{&key, config_text(published, key, parsed(key.null))};
       // A default of 0 means that there is no value.
-      if (key.null.empty() && key.use != KeyElsewhere::Use::advice &&
-          (key.usual.empty() || !same_value(parsed(key.usual), 0)))
+      if (key.null.empty() && key.use != KeyMapping::Use::advice &&
+          (key.default_value.empty() || !same_value(parsed(key.default_value), 0)))
         throw_input(fmt::format("{} = null is not supported", key.theirs), published.path,
                     "a value");
     }
@@ -202,32 +204,33 @@ std::optional<Said> said_of(const PublishedConfig& published, std::string_view o
       throw_input(fmt::format("{} = {} is not supported", key.theirs, found->second.dump()),
                   published.path, fmt::format("{} = null", key.theirs));
     const std::string text = config_text(published, key, found->second);
-    if (said && key.use != KeyElsewhere::Use::advice && said->text != text &&
-        !same_value(parsed(published.values.at(said->key->theirs).dump()), found->second))
-      throw_input(
-          fmt::format("{} is {}, and {} is {}", said->key->theirs, said->text, key.theirs, text),
-          published.path, "one of them, or the same value for both");
-    if (!said) said = Said{&key, text};
+    if (declared && key.use != KeyMapping::Use::advice && declared->text != text &&
+        !same_value(parsed(published.values.at(declared->key->theirs).dump()), found->second))
+      throw_input(fmt::format("{} is {}, and {} is {}", declared->key->theirs, declared->text,
+                              key.theirs, text),
+                  published.path, "one of them, or the same value for both");
+    if (!declared) declared = DeclaredValue{&key, text};
   }
-  if (said || usual == nullptr) return said;
-  return Said{usual, config_text(published, *usual, parsed(usual->usual))};
+  if (declared || default_value == nullptr) return declared;
+  return DeclaredValue{
+      default_value, config_text(published, *default_value, parsed(default_value->default_value))};
 }
 
 /// Sets one of our keys. A key that is only advice does not override the config.
 void adopt_key(const PublishedConfig& published, const std::string& ours, RunConfig& config) {
-  const auto said = said_of(published, ours);
-  if (!said)
+  const auto declared = declared_value(published, ours);
+  if (!declared)
     throw_input(fmt::format("{} is missing", ours), published.path, "a complete config.json");
-  const bool advice = said->key->use == KeyElsewhere::Use::advice;
+  const bool advice = declared->key->use == KeyMapping::Use::advice;
   if (advice && config.origins.contains(ours)) return;
   RunConfig theirs = config;
   try {
-    set_key(ours, said->text, published.path, theirs);
+    set_key(ours, declared->text, published.path, theirs);
   } catch (const Error& error) {
-    throw_input(fmt::format("{}: {}", said->key->theirs, error.message()), published.path,
+    throw_input(fmt::format("{}: {}", declared->key->theirs, error.message()), published.path,
                 error.fix());
   }
-  adopt_value(ours, theirs, published.path, said->key->use == KeyElsewhere::Use::at_most, config);
+  adopt_value(ours, theirs, published.path, declared->key->use == KeyMapping::Use::at_most, config);
 }
 
 void adopt_fixed(const FixedKey& fixed, const PublishedConfig& published, RunConfig& config) {
@@ -239,13 +242,13 @@ void adopt_fixed(const FixedKey& fixed, const PublishedConfig& published, RunCon
 }  // namespace
 
 std::vector<std::string> class_names(const PublishedConfig& published) {
-  const auto said = published.values.find("id2label");
-  if (said == published.values.end() || !said->second.is_object()) return {};
+  const auto declared = published.values.find("id2label");
+  if (declared == published.values.end() || !declared->second.is_object()) return {};
   std::vector<std::string> names;
   bool own = false;
-  for (std::size_t label = 0; label < said->second.size(); ++label) {
-    const auto name = said->second.find(std::to_string(label));
-    if (name == said->second.end() || !name->is_string()) return {};
+  for (std::size_t label = 0; label < declared->second.size(); ++label) {
+    const auto name = declared->second.find(std::to_string(label));
+    if (name == declared->second.end() || !name->is_string()) return {};
     names.push_back(name->get<std::string>());
     own = own || names.back() != fmt::format("LABEL_{}", label);
   }
@@ -258,14 +261,14 @@ bool keeps_classes(const std::string& task, const RunConfig& config) {
          find_task(task).classes;
 }
 
-std::int64_t PublishedConfig::rows_before(std::int64_t usual) const {
+std::int64_t PublishedConfig::rows_before(std::int64_t default_value) const {
   const std::string key(table->positions_after);
   const auto found = values.find(key);
-  if (key.empty() || (found == values.end() && !nulls.contains(key))) return usual;
+  if (key.empty() || (found == values.end() && !nulls.contains(key))) return default_value;
   if (found == values.end() || !found->second.is_number_unsigned() || found->second > kMostRows)
     throw_input(fmt::format("{} = {} is not supported: positions start after it", key,
                             found == values.end() ? "null" : found->second.dump().substr(0, 100)),
-                path, fmt::format("{} = {}", key, usual - 1));
+                path, fmt::format("{} = {}", key, default_value - 1));
   return found->second.get<std::int64_t>() + 1;
 }
 
@@ -297,19 +300,20 @@ void adopt_published(const PublishedConfig& published, RunConfig& config) {
   adopt_text("model.family", published.family);
   if (!published.task.empty()) adopt_text("model.task", published.task);
   std::set<std::string> done;
-  for (const KeyElsewhere& key : published.table->keys) {
+  for (const KeyMapping& key : published.table->keys) {
     // The number of classes of a head that is missing or replaced.
     if (key.ours == "model.classes" && !keeps_classes(published.task, config)) continue;
     if (done.insert(std::string(key.ours)).second)
       adopt_key(published, std::string(key.ours), config);
   }
   for (const FixedKey& key : published.table->fixed) adopt_fixed(key, published, config);
-  for (const DerivedElsewhere& key : published.table->derived) {
-    const auto said = published.values.find(std::string(key.theirs));
+  for (const DerivedMapping& key : published.table->derived) {
+    const auto declared = published.values.find(std::string(key.theirs));
     const std::string value = key.value(model_config_of(config));
-    if (said != published.values.end() && !same_value(said->second, parsed(value)))
+    if (declared != published.values.end() && !same_value(declared->second, parsed(value)))
       throw_input(
-          fmt::format("{} = {} is not supported", key.theirs, said->second.dump().substr(0, 100)),
+          fmt::format("{} = {} is not supported", key.theirs,
+                      declared->second.dump().substr(0, 100)),
           published.path,
           fmt::format("{} = {}, as its other keys imply", key.theirs, value.substr(0, 100)));
   }

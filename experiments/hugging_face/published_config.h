@@ -28,8 +28,9 @@ struct PublishedConfig {
   std::set<std::string> nulls;  // the keys that are null
   const HuggingFace* table = nullptr;
 
-  /// The rows of the position table before the first position; `usual` is the number for the type.
-  std::int64_t rows_before(std::int64_t usual) const;
+  /// The rows of the position table before the first position; `default_value` is the number for
+  /// the type.
+  std::int64_t rows_before(std::int64_t default_value) const;
 };
 
 /// transformers' problem_type values that share the architecture ...ForSequenceClassification.

@@ -40,7 +40,7 @@ void put(PublishedJson& file, std::string_view key, const PublishedJson& value) 
 }
 
 /// The value of `key` for config.json.
-PublishedJson written_value(const RunConfig& config, const KeyElsewhere& key) {
+PublishedJson written_value(const RunConfig& config, const KeyMapping& key) {
   const PublishedJson value = json_of(config, key.ours);
   for (const SameWord& word : key.words)
     if (value == word.ours) return PublishedJson::parse(word.theirs);
@@ -65,20 +65,20 @@ bool fixed_as(const RunConfig& config, const FixedKey& fixed) {
   return json_of(theirs, fixed.ours) == json_of(config, fixed.ours);
 }
 
-/// `usual`: a default config.
-bool is_written(const RunConfig& config, const RunConfig& usual, const KeyElsewhere& key) {
+/// `defaults`: a default config.
+bool is_written(const RunConfig& config, const RunConfig& defaults, const KeyMapping& key) {
   const bool here = key.where.empty() || std::ranges::any_of(key.where, [&](const FixedKey& fixed) {
                       return fixed_as(config, fixed);
                     });
-  if (!here || key.written == KeyElsewhere::Written::always) return here;
-  return key.written == KeyElsewhere::Written::if_set &&
-         json_of(config, key.ours) != json_of(usual, key.ours);
+  if (!here || key.written == KeyMapping::Written::always) return here;
+  return key.written == KeyMapping::Written::if_set &&
+         json_of(config, key.ours) != json_of(defaults, key.ours);
 }
 
 std::string_view task_name(const RunConfig& config) {
   return config.model.task != "auto"
              ? std::string_view(config.model.task)
-             : lookup(models(), config.model.family, "model family", "model.family").usual_task;
+             : lookup(models(), config.model.family, "model family", "model.family").default_task;
 }
 
 /// The class of the type for the task of `config`; null if it has none.
@@ -96,13 +96,13 @@ bool says_all(const HuggingFace& table, const RunConfig& config) {
   if (table.family != config.model.family) return false;
   if (!std::ranges::all_of(table.fixed, [&](const FixedKey& key) { return fixed_as(config, key); }))
     return false;
-  const RunConfig usual;
+  const RunConfig defaults;
   const Family& family = lookup(models(), config.model.family, "model family", "model.family");
   return std::ranges::all_of(family.options, [&](const Option& option) {
     const std::string name = fmt::format("model.{}.{}", config.model.family, option.name);
-    const auto key = std::ranges::find(table.keys, name, &KeyElsewhere::ours);
+    const auto key = std::ranges::find(table.keys, name, &KeyMapping::ours);
     const bool fixed = std::ranges::find(table.fixed, name, &FixedKey::ours) != table.fixed.end();
-    if (fixed || json_of(config, name) == json_of(usual, name)) return true;
+    if (fixed || json_of(config, name) == json_of(defaults, name)) return true;
     if (key == table.keys.end()) return false;
     return key->words.empty() || std::ranges::any_of(key->words, [&](const SameWord& word) {
              return json_of(config, name) == word.ours;
@@ -136,9 +136,9 @@ PublishedJson kept_rest(const RunConfig& config, const HuggingFace& table, std::
   if (!kept || kept->table != &table) return PublishedJson::object();
   auto file =
       PublishedJson::parse(read_file(kept_folder(config) + "/config.json", kMostConfigBytes));
-  for (const KeyElsewhere& key : table.keys) erase(file, key.theirs);
-  for (const RuleElsewhere& rule : table.rules) erase(file, rule.theirs);
-  for (const DerivedElsewhere& key : table.derived) erase(file, key.theirs);
+  for (const KeyMapping& key : table.keys) erase(file, key.theirs);
+  for (const RuleMapping& rule : table.rules) erase(file, rule.theirs);
+  for (const DerivedMapping& key : table.derived) erase(file, key.theirs);
   for (const char* other : {"torch_dtype", "transformers_version", "problem_type"})
     erase(file, other);
   const auto classes = kept->values.find("num_labels");
@@ -159,7 +159,7 @@ PublishedJson numbered(const std::vector<std::string>& names) {
   return file;
 }
 
-std::vector<std::string> usual_names(int classes) {
+std::vector<std::string> default_names(int classes) {
   std::vector<std::string> names;
   for (int label = 0; label < classes; ++label) names.push_back(fmt::format("LABEL_{}", label));
   return names;
@@ -240,9 +240,10 @@ const Entry<HuggingFace>& hugging_face_of(const RunConfig& config) {
                   : "the options of one of: " + all);
 }
 
-std::int64_t rows_before_positions(const RunConfig& config, std::int64_t usual) {
-  const std::optional<PublishedConfig> kept = usual == 0 ? std::nullopt : kept_config(config);
-  return kept && kept->table == &hugging_face_of(config).value ? kept->rows_before(usual) : usual;
+std::int64_t rows_before_positions(const RunConfig& config, std::int64_t defaults) {
+  const std::optional<PublishedConfig> kept = defaults == 0 ? std::nullopt : kept_config(config);
+  return kept && kept->table == &hugging_face_of(config).value ? kept->rows_before(defaults)
+                                                               : defaults;
 }
 
 std::string published_config_text(const RunConfig& config, const std::string& type) {
@@ -254,15 +255,15 @@ std::string published_config_text(const RunConfig& config, const std::string& ty
   if (architecture == nullptr)
     throw_input(fmt::format("transformers has no {} for {}", model_type, task),
                 config.where("model.task"), "another task");
-  const RunConfig usual;
+  const RunConfig defaults;
   PublishedJson file = kept_rest(config, table, task);
   file["architectures"] = {architecture->name};
   file["model_type"] = model_type;
   file["dtype"] = type;
-  for (const RuleElsewhere& rule : table.rules)
+  for (const RuleMapping& rule : table.rules)
     put(file, rule.theirs, PublishedJson::parse(rule.value));
-  for (const KeyElsewhere& key : table.keys) {
-    if (is_written(config, usual, key) && key.theirs != "num_labels")
+  for (const KeyMapping& key : table.keys) {
+    if (is_written(config, defaults, key) && key.theirs != "num_labels")
       put(file, key.theirs, written_value(config, key));
   }
   if (problem != std::begin(kProblemTypes) && problem != std::end(kProblemTypes))
@@ -270,7 +271,7 @@ std::string published_config_text(const RunConfig& config, const std::string& ty
   if (const std::vector<std::string> names = names_of_classes(config); !names.empty())
     file.update(numbered(names));
   else if (find_task(task).classes && config.model.classes != 2 && !file.contains("id2label"))
-    file.update(numbered(usual_names(config.model.classes)));
+    file.update(numbered(default_names(config.model.classes)));
   if (const auto padding = padding_token(config)) file["pad_token_id"] = *padding;
   return file.dump(2) + "\n";
 }

@@ -18,8 +18,8 @@ std::string kept_folder(const RunConfig& config);
 std::optional<std::string> kept_published_config(const RunConfig& config, const std::string& type);
 
 /// The rows of the position table before the first position: those of the kept config.json if the
-/// model is stored as the same type again, otherwise `usual`, the number for the type.
-std::int64_t rows_before_positions(const RunConfig& config, std::int64_t usual);
+/// model is stored as the same type again, otherwise `default_value`, the number for the type.
+std::int64_t rows_before_positions(const RunConfig& config, std::int64_t default_value);
 
 /// The text of a config.json for the model of `config`. Input errors: a family or task for which
 /// transformers has no model. `type`: the type of the weights, such as "float32".

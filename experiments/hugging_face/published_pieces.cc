@@ -12,7 +12,7 @@ std::int64_t elements_of(std::span<const std::int64_t> shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies{});
 }
 
-PublishedPieces::PublishedPieces(StoredElsewhere rule, std::vector<std::int64_t> ours)
+PublishedPieces::PublishedPieces(TensorMapping rule, std::vector<std::int64_t> ours)
     : rule_(std::move(rule)), rows_(elements_of(ours) / ours.back()), columns_(ours.back()) {
   const std::size_t pieces = rule_.theirs.size();
   std::int64_t column = 0;

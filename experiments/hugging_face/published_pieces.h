@@ -20,9 +20,9 @@ struct PublishedPiece {
 class PublishedPieces {
  public:
   /// `ours`: the shape of our tensor.
-  PublishedPieces(StoredElsewhere rule, std::vector<std::int64_t> ours);
+  PublishedPieces(TensorMapping rule, std::vector<std::int64_t> ours);
 
-  const StoredElsewhere& rule() const { return rule_; }
+  const TensorMapping& rule() const { return rule_; }
   const std::vector<PublishedPiece>& all() const { return pieces_; }
   std::int64_t elements() const { return rows_ * columns_; }
   /// Whether a tensor of `shape` matches `piece`, possibly with more rows at its end if allowed.
@@ -45,7 +45,7 @@ class PublishedPieces {
   /// Whether rows of theirs are parts of rows of ours.
   bool by_rows() const { return !rule_.transposed && rule_.interleaved_heads == 0; }
 
-  StoredElsewhere rule_;
+  TensorMapping rule_;
   std::int64_t rows_, columns_;  // of our tensor
   std::vector<PublishedPiece> pieces_;
 };

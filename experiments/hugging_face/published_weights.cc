@@ -56,12 +56,12 @@ PublishedWeights::PublishedWeights(const std::string& folder, const PublishedCon
     throw_input(fmt::format("config.json specifies {} layers, but there are {} tensors",
                             config.model.layers, names.size()),
                 folder, "a matching config.json and weights");
-  std::vector<StoredElsewhere> rules = table.tensors(model_config_of(config));
-  for (StoredElsewhere& rule : rules)
+  std::vector<TensorMapping> rules = table.tensors(model_config_of(config));
+  for (TensorMapping& rule : rules)
     if (rule.skipped_rows > 0) rule.skipped_rows = published.rows_before(rule.skipped_rows);
   const auto shapes = parameter_shapes(config);
   for (const auto& [ours, shape] : shapes) {
-    const auto rule = std::ranges::find(rules, ours, &StoredElsewhere::ours);
+    const auto rule = std::ranges::find(rules, ours, &TensorMapping::ours);
     // If config.json names no architecture with a head, the tensors that exist decide.
     const bool of_task = published.task.empty() ? rule != rules.end() && is_stored(*rule)
                                                 : published.task == config.model.task;
@@ -90,12 +90,12 @@ void PublishedWeights::require(const PublishedPieces& pieces, const PublishedPie
                 "F64, F32, F16 or BF16");
 }
 
-bool PublishedWeights::is_stored(const StoredElsewhere& rule) const {
+bool PublishedWeights::is_stored(const TensorMapping& rule) const {
   return std::ranges::any_of(rule.theirs,
                              [&](const std::string& name) { return find(name) != nullptr; });
 }
 
-void PublishedWeights::match(const StoredElsewhere& rule, const std::vector<std::int64_t>& ours) {
+void PublishedWeights::match(const TensorMapping& rule, const std::vector<std::int64_t>& ours) {
   if (!is_stored(rule) && rule.optional) {
     missing_.push_back(rule.ours);
     return;
@@ -106,10 +106,10 @@ void PublishedWeights::match(const StoredElsewhere& rule, const std::vector<std:
 }
 
 void PublishedWeights::check_others(const PublishedConfig& published, const RunConfig& config,
-                                    const std::vector<StoredElsewhere>& rules,
+                                    const std::vector<TensorMapping>& rules,
                                     const std::vector<std::string>& names) {
   std::set<std::string> known, used;  // names in the folder
-  for (const StoredElsewhere& rule : rules)
+  for (const TensorMapping& rule : rules)
     if (rule.optional || sources_.contains(rule.ours))
       for (const std::string& name : rule.theirs) known.insert(stored_name(name));
   for (const auto& [ours, source] : sources_)
@@ -183,13 +183,12 @@ struct Destination {
 };
 
 std::vector<PublishedPieces> pieces_of(const RunConfig& config) {
-  std::vector<StoredElsewhere> rules =
-      hugging_face_of(config).value.tensors(model_config_of(config));
-  for (StoredElsewhere& rule : rules)
+  std::vector<TensorMapping> rules = hugging_face_of(config).value.tensors(model_config_of(config));
+  for (TensorMapping& rule : rules)
     rule.skipped_rows = rows_before_positions(config, rule.skipped_rows);
   std::vector<PublishedPieces> all;
   for (const auto& [name, shape] : parameter_shapes(config)) {
-    const auto rule = std::ranges::find(rules, name, &StoredElsewhere::ours);
+    const auto rule = std::ranges::find(rules, name, &TensorMapping::ours);
     CONCERTINA_CHECK(rule != rules.end(), "{} has no published name", name);
     all.emplace_back(*rule, shape);
   }

@@ -36,12 +36,11 @@ class PublishedWeights {
  private:
   /// The names in the folder, converted to today's names.
   std::vector<std::string> names_of_today(const HuggingFace& table);
-  bool is_stored(const StoredElsewhere& rule) const;
-  void match(const StoredElsewhere& rule, const std::vector<std::int64_t>& ours);
+  bool is_stored(const TensorMapping& rule) const;
+  void match(const TensorMapping& rule, const std::vector<std::int64_t>& ours);
   void require(const PublishedPieces& pieces, const PublishedPiece& piece) const;
   void check_others(const PublishedConfig& published, const RunConfig& config,
-                    const std::vector<StoredElsewhere>& rules,
-                    const std::vector<std::string>& names);
+                    const std::vector<TensorMapping>& rules, const std::vector<std::string>& names);
   void check_copy(const std::string& copy, const std::string& of) const;
   /// The name in the folder of a tensor in a model with a head.
   std::string stored_name(const std::string& name) const;

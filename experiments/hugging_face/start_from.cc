@@ -87,11 +87,11 @@ void log_tokenizer(const ModelSpec& model, const RunConfig& config) {
 
 /// Logs the dropout keys of heads that are not used: heads use model.dropout.
 void log_head_dropouts(const PublishedConfig& published, const RunConfig& config) {
-  for (const auto& [key, usual] : published.table->head_dropouts) {
-    const auto said = published.values.find(std::string(key));
-    const nlohmann::json value = said != published.values.end() ? said->second
-                                 : usual.empty()                ? nlohmann::json()
-                                                                : parse_json(usual);
+  for (const auto& [key, default_value] : published.table->head_dropouts) {
+    const auto declared = published.values.find(std::string(key));
+    const nlohmann::json value = declared != published.values.end() ? declared->second
+                                 : default_value.empty()            ? nlohmann::json()
+                                                                    : parse_json(default_value);
     if (value.is_number() && value != config.model.dropout &&
         task_of(config.model.family, config.model.task).classes)
       log::info("{} = {} of the model is not used: its head uses model.dropout = {}", key,

@@ -63,7 +63,7 @@ std::set<std::string> tensors_of_positions(const RunConfig& config) {
   std::set<std::string> all;
   for (const auto& [type, table] : published_models())
     if (table.family == config.model.family)
-      for (const StoredElsewhere& rule : table.tensors(model_config_of(config)))
+      for (const TensorMapping& rule : table.tensors(model_config_of(config)))
         if (rule.first_rows) all.insert(rule.ours);
   return all;
 }

@@ -117,13 +117,13 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
   auto classes = static_cast<std::int64_t>(dataset->classes().size());
   const int scores = field_index(*dataset, "scores");
   if (scores >= 0) classes = dataset->fields()[static_cast<std::size_t>(scores)].elements();
-  const bool told =
+  const bool declared =
       scores >= 0 || field_index(*dataset, "label") >= 0 || field_index(*dataset, "tags") >= 0;
-  if (told && scores < 0 && classes == 1)
+  if (declared && scores < 0 && classes == 1)
     throw_input(fmt::format("all samples are of class '{}': there is nothing to learn",
                             dataset->classes()[0]),
                 config.where(files_key(config)), "data with at least two classes");
-  if (told && classes > 0 && classes != config.model.classes)
+  if (declared && classes > 0 && classes != config.model.classes)
     throw_input(fmt::format("the model has {1} {0}, the data {2}",
                             dataset->classes().empty() ? "scores" : "classes", config.model.classes,
                             classes),
@@ -242,7 +242,7 @@ Launch::Launch(const RunConfig& given, MpiEnvironment& mpi, const std::string& c
                     [this, events = command == "train" ? run_file(run_directory(given), kEventsFile)
                                                        : ""](Stall stall) {
                       if (stall.waits_for >= 0) stall.peer_host = cores[at(stall.waits_for)].host;
-                      tell_of_stall(stall, events);
+                      report_stall(stall, events);
                     }},
                [rank = world.rank()](const std::string& report) { end_hung_launch(rank, report); }),
       launch_watch(mpi),

@@ -111,7 +111,7 @@ Process started(ChildOptions& options) {
     log = File(options.log, File::Mode::append);
     options.process.out = options.process.errors = log.descriptor();
   }
-  options.process.told_of_our_end = true;
+  options.process.terminate_with_parent = true;
   options.process.environment.insert_or_assign(kMark, options.mark);
   forward_own_variables(options.process.words, options.process.environment);
   return Process(options.process);
@@ -150,8 +150,8 @@ ProcessFacts ChildProcess::look() {
     look_through_ = now() + std::min(kLongestSeconds, kShareOfAge * (now() - started_));
   }
   facts.ranks = found_.size();
-  facts.stopped = static_cast<std::size_t>(std::ranges::count_if(found_, stands_still));
-  facts.launcher_stopped = stands_still(process_.pid());
+  facts.stopped = static_cast<std::size_t>(std::ranges::count_if(found_, is_stopped));
+  facts.launcher_stopped = is_stopped(process_.pid());
   return facts;
 }
 

@@ -112,7 +112,7 @@ std::vector<std::string> split_words(const std::string& command, const std::stri
       words.back() += c;
   }
   if (quote != 0) throw_input("unterminated quote", where, command + quote);
-  if (words.empty()) throw_input("the command is empty", where, kUsualLauncher);
+  if (words.empty()) throw_input("the command is empty", where, kDefaultLauncher);
   return words;
 }
 

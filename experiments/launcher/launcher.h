@@ -10,7 +10,7 @@
 namespace concertina {
 
 /// The default launcher on one host.
-inline constexpr const char* kUsualLauncher = "mpirun -n {ranks} {program} {args}";
+inline constexpr const char* kDefaultLauncher = "mpirun -n {ranks} {program} {args}";
 /// The same with a list of hosts.
 inline constexpr const char* kHostsLauncher = "mpirun -H {hosts} -n {ranks} {program} {args}";
 

@@ -50,7 +50,7 @@ void say(const Error& error, int rank) {
   print_error(error, rank);
   // A launcher's exit code arrives late, or never.
   if (const auto fault = fault_of(error))
-    tell_supervisor({.kind = *fault, .what = error.message() + "; at: " + error.where()});
+    notify_supervisor({.kind = *fault, .what = error.message() + "; at: " + error.where()});
 }
 
 int fail(const Error& error, MpiEnvironment& mpi) {

@@ -44,12 +44,12 @@ void append_fault(const std::string& directory, const LaunchFault& fault) {
   append(directory, std::move(line));
 }
 
-void tell_supervisor(const LaunchFault& fault) {
+void notify_supervisor(const LaunchFault& fault) {
   if (const std::string directory = supervised_run(); !directory.empty())
     append_fault(directory, fault);
 }
 
-void tell_in_place(int ranks) {
+void report_in_place(int ranks) {
   if (const std::string directory = supervised_run(); !directory.empty())
     append(directory, {{kInPlace, ranks}});
 }
@@ -65,7 +65,7 @@ std::optional<LaunchFault> fault_in(const nlohmann::json& line) try {
   return std::nullopt;
 }
 
-bool tells_in_place(const nlohmann::json& line) {
+bool is_in_place_report(const nlohmann::json& line) {
   return line.contains(kInPlace);
 }
 

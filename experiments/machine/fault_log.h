@@ -51,14 +51,14 @@ std::string supervised_run();
 /// Appends a line, with a timestamp, to the faults of the run in `directory`.
 void append_fault(const std::string& directory, const LaunchFault& fault);
 /// Appends the fault for the supervisor; does nothing if this launch is not supervised.
-void tell_supervisor(const LaunchFault& fault);
+void notify_supervisor(const LaunchFault& fault);
 /// Reports to the supervisor that the launch continues without the `ranks` lost so far.
-void tell_in_place(int ranks);
+void report_in_place(int ranks);
 
 /// The fault that a line reports; nullopt if it reports none.
 std::optional<LaunchFault> fault_in(const nlohmann::json& line);
-/// Whether a line was written by tell_in_place().
-bool tells_in_place(const nlohmann::json& line);
+/// Whether a line was written by report_in_place().
+bool is_in_place_report(const nlohmann::json& line);
 
 /// One line of restarts.jsonl.
 struct Restart {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/machine/lasting.h"
+#include "experiments/machine/persistent_state.h"
 #include "io/file.h"
 #include "parallel/comm/communicator.h"
 
@@ -51,7 +51,7 @@ class Heartbeats {
     std::int32_t host = 0;
     SilentHost names;
     std::vector<sockaddr_in> addresses;  // of its ranks
-    Lasting silence;                     // free_at 0: never heard, or it has left
+    PersistentState silence;             // free_at 0: never heard, or it has left
     bool left = false;                   // on purpose
   };
 

@@ -12,8 +12,8 @@
 #include "core/host_name.h"
 #include "core/log.h"
 #include "experiments/machine/exit.h"
-#include "experiments/machine/lasting.h"
 #include "experiments/machine/machine.h"
+#include "experiments/machine/persistent_state.h"
 #include "experiments/machine/signals.h"
 
 namespace concertina {
@@ -45,12 +45,12 @@ Error silence_of(const SilentHost& host) {
 
 }  // namespace
 
-void tell_of_death(const std::vector<int>& ranks, int by, bool in_place) {
-  tell_supervisor({.kind = FaultKind::died,
-                   .ranks = ranks,
-                   .by = by,
-                   .what = death_of(ranks, 0).message(),
-                   .in_place = in_place});
+void report_death(const std::vector<int>& ranks, int by, bool in_place) {
+  notify_supervisor({.kind = FaultKind::died,
+                     .ranks = ranks,
+                     .by = by,
+                     .what = death_of(ranks, 0).message(),
+                     .in_place = in_place});
 }
 
 Error death_of(const std::vector<int>& ranks, std::int64_t committed) {
@@ -112,9 +112,9 @@ void LaunchWatch::report(FaultKind fault, const std::vector<int>& ranks, const E
 /// Runs in a separate thread, so that a rank that starts or reads its data sends heartbeats, too.
 void LaunchWatch::look_for_hosts(const LocalState& state) {
   heartbeats_.beat(state.speaks);
-  if (!state.speaks || state.somebody_leaves || told_silent_) return;
+  if (!state.speaks || state.somebody_leaves || reported_silent_) return;
   for (const SilentHost& host : heartbeats_.silent()) {
-    told_silent_ = true;
+    reported_silent_ = true;
     report(FaultKind::unreachable, host.ranks, silence_of(host));
   }
 }
@@ -126,8 +126,8 @@ void LaunchWatch::expect_loss(int ranks) {
 /// Continues the launch without these ranks, or aborts it.
 void LaunchWatch::leave_dead(const std::vector<int>& ranks) {
   if (std::ssize(ranks) <= may_lose_) {
-    mpi_.tell_loss();
-    tell_of_death(ranks, rank_, /*in_place=*/true);
+    mpi_.report_loss();
+    report_death(ranks, rank_, /*in_place=*/true);
     if (!sleep(kLeaveSeconds)) return;
   }
   report(FaultKind::died, ranks, death_of(ranks, committed_));
@@ -135,14 +135,14 @@ void LaunchWatch::leave_dead(const std::vector<int>& ranks) {
 }
 
 void LaunchWatch::watch() {
-  bool told_dead = false;
-  Lasting signal_waits, standing;
+  bool reported_dead = false;
+  PersistentState signal_waits, standing;
   std::vector<int> stopped;
   while (sleep(kLookSeconds)) {
     const LocalState state = mpi_.local_state();
     look_for_hosts(state);
     if (!state.speaks || state.somebody_leaves) continue;
-    if (!state.dead.empty() && !std::exchange(told_dead, true)) leave_dead(state.dead);
+    if (!state.dead.empty() && !std::exchange(reported_dead, true)) leave_dead(state.dead);
     standing.look(!state.stopped.empty() && state.stopped == stopped, now());
     stopped = state.stopped;
     if (standing.exceeds_first(kStopLimit)) report(FaultKind::stopped, stopped, stop_of(state));

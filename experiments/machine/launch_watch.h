@@ -20,7 +20,7 @@ namespace concertina {
 
 /// Reports to the supervisor that `ranks` have died, as detected by rank `by`. `in_place`: the
 /// others may continue without them.
-void tell_of_death(const std::vector<int>& ranks, int by, bool in_place);
+void report_death(const std::vector<int>& ranks, int by, bool in_place);
 
 class LaunchWatch {
  public:
@@ -49,7 +49,7 @@ class LaunchWatch {
   const int rank_, size_;
   const std::string supervised_;  // the run's directory; empty: not supervised
   Heartbeats heartbeats_;
-  bool told_silent_ = false;
+  bool reported_silent_ = false;
   std::atomic<std::int64_t> committed_ = -1;  // -1: the command does not train
   std::atomic<int> may_lose_ = 0;             // number of ranks
   std::mutex mutex_;

@@ -29,9 +29,9 @@ Error lost_output() {
 }
 
 int terminal_columns(std::FILE* stream) {
-  constexpr int kUsual = 80;
+  constexpr int kDefault = 80;
   winsize size{};
-  return ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0 ? kUsual : size.ws_col;
+  return ioctl(fileno(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0 ? kDefault : size.ws_col;
 }
 
 StatusLine::StatusLine(std::FILE* stream)

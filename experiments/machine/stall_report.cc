@@ -31,7 +31,7 @@ nlohmann::ordered_json stall_json(const Stall& stall) {
 
 }  // namespace
 
-void tell_of_stall(const Stall& stall, const std::string& events) {
+void report_stall(const Stall& stall, const std::string& events) {
   stall.ends ? log::error("{}", report_of(stall)) : log::warn("{}", report_of(stall));
   if (std::error_code absent; events.empty() || !std::filesystem::exists(events, absent)) return;
   append_line(events, stall_json(stall));
@@ -39,7 +39,7 @@ void tell_of_stall(const Stall& stall, const std::string& events) {
 
 void end_hung_launch(int rank, const std::string& report) {
   log::error("{}; aborting all ranks", report);
-  tell_supervisor({.kind = FaultKind::hung, .ranks = {rank}, .by = rank, .what = report});
+  notify_supervisor({.kind = FaultKind::hung, .ranks = {rank}, .by = rank, .what = report});
   abort_job(static_cast<int>(Exit::failure));
 }
 

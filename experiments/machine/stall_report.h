@@ -9,7 +9,7 @@
 namespace concertina {
 
 /// Logs the stall and appends an event to the run's file `events` if that exists.
-void tell_of_stall(const Stall& stall, const std::string& events);
+void report_stall(const Stall& stall, const std::string& events);
 
 /// Aborts all ranks because of `report`, which is about `rank`; informs a supervisor.
 [[noreturn]] void end_hung_launch(int rank, const std::string& report);

@@ -86,7 +86,7 @@ ForecastInput forecast_of(const PlanSource& source, const RunConfig& config, con
           .move_memory = static_cast<std::size_t>(config.parallel.move_memory.bytes)};
 }
 
-/// The input of `foresee` for the [elastic] section of `config`.
+/// The input of `predict_course` for the [elastic] section of `config`.
 CourseInput input_of(const LadderRun& run, const RunConfig& config) {
   return {
       .job = run.job,
@@ -106,7 +106,7 @@ std::vector<CourseEpoch> epochs_of(const LadderRun& run, const RunConfig& config
   };
   if (config.cache.memory.bytes == 0 && config.cache.disk.bytes == 0) input.forecast.cache = {};
   const std::vector<int> none(run.layers.size());
-  return foresee(input, config.freeze.policy == "none" ? none : run.layers, run.steps);
+  return predict_course(input, config.freeze.policy == "none" ? none : run.layers, run.steps);
 }
 
 RunConfig with_keys(RunConfig config, const std::vector<const char*>& keys) {

@@ -154,20 +154,20 @@ class End {
 };
 
 /// The measurements of one end.
-struct LinkFigures {
+struct LinkValues {
   double latency = 0, message = 0, cpu = 0, bytes = 0, eager = 0;
   double half = 0;  // seconds of a message of half the bytes
 };
 
 /// Used between hosts. Measures the second half of a message, because bytes that pass at once (a
 /// switch's buffer, a full token bucket) are in the first half and would inflate the rate.
-double stream_seconds(const LinkFigures& lead, double handshake) {
+double stream_seconds(const LinkValues& lead, double handshake) {
   const double first = lead.half - lead.latency - (lead.bytes / 2 > lead.eager ? handshake : 0);
   const double whole = lead.message - lead.latency - (lead.bytes > lead.eager ? handshake : 0);
   return std::max({2 * (whole - first), whole, 1e-9});
 }
 
-LinkCosts link_of(const LinkFigures& lead, double receive, bool remote) {
+LinkCosts link_of(const LinkValues& lead, double receive, bool remote) {
   LinkCosts link{.latency = lead.latency};
   // Messages above the eager size require a handshake first.
   const double seconds =
@@ -192,7 +192,7 @@ LinkCosts link_of(const LinkFigures& lead, double receive, bool remote) {
 }  // namespace
 
 LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes, bool remote) {
-  LinkFigures mine;
+  LinkValues mine;
   if (world.rank() == a || world.rank() == b) {
     Spin spin;
     End end(world, world.rank() == a ? b : a, world.rank() == a, std::max(bytes, kMostEager));
@@ -206,12 +206,12 @@ LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes, bool 
     }
     mine.cpu = end.overlap(spin, std::max((remote ? 1.5 : 4) * mine.message, 1e-3), most);
   }
-  using Figures = std::array<double, sizeof(LinkFigures) / sizeof(double)>;
-  const std::vector<double> all = gather_values(world, std::bit_cast<Figures>(mine));
+  using Metrics = std::array<double, sizeof(LinkValues) / sizeof(double)>;
+  const std::vector<double> all = gather_values(world, std::bit_cast<Metrics>(mine));
   const auto of = [&](int rank) {
-    Figures figures;
-    std::copy_n(all.begin() + rank * std::ssize(figures), figures.size(), figures.begin());
-    return std::bit_cast<LinkFigures>(figures);
+    Metrics values;
+    std::copy_n(all.begin() + rank * std::ssize(values), values.size(), values.begin());
+    return std::bit_cast<LinkValues>(values);
   };
   return link_of(of(a), of(b).cpu, remote);
 }

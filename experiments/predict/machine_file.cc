@@ -47,11 +47,11 @@ constexpr std::array kMoves = {
     Number<MoveRates>{"move_factor", &MoveRates::move_factor},
     Number<MoveRates>{"rebuild_s", &MoveRates::rebuild_s}};
 constexpr std::array kDevice = {
-    Number<DeviceFigures>{"memory", &DeviceFigures::memory},
-    Number<DeviceFigures>{"reserved_bytes", &DeviceFigures::reserved_bytes},
-    Number<DeviceFigures>{"peak_flops_per_s", &DeviceFigures::peak_flops_per_s},
-    Number<DeviceFigures>{"memory_bytes_per_s", &DeviceFigures::memory_bytes_per_s},
-    Number<DeviceFigures>{"layer_s", &DeviceFigures::layer_s}};
+    Number<DeviceSpecs>{"memory", &DeviceSpecs::memory},
+    Number<DeviceSpecs>{"reserved_bytes", &DeviceSpecs::reserved_bytes},
+    Number<DeviceSpecs>{"peak_flops_per_s", &DeviceSpecs::peak_flops_per_s},
+    Number<DeviceSpecs>{"memory_bytes_per_s", &DeviceSpecs::memory_bytes_per_s},
+    Number<DeviceSpecs>{"layer_s", &DeviceSpecs::layer_s}};
 constexpr std::array kLink = {Number<LinkCosts>{"latency_s", &LinkCosts::latency},
                               Number<LinkCosts>{"bytes_per_s", &LinkCosts::bandwidth},
                               Number<LinkCosts>{"send_cpu_s_per_byte", &LinkCosts::send_cpu},
@@ -68,7 +68,7 @@ class MachineTable : public TomlTable {
   void numbers(const std::array<Number<Owner>, N>& fields, Owner& owner) {
     for (const auto& field : fields)
       take(field.key, [&](const toml::node& node, const std::string& name) {
-        owner.*field.value = figure(node, name, field.key);
+        owner.*field.value = value(node, name, field.key);
       });
   }
   std::optional<int> count(std::string_view key) {
@@ -77,15 +77,15 @@ class MachineTable : public TomlTable {
     return value < 0 ? std::nullopt : std::optional(value);
   }
   /// A number, or a text with a unit for bytes, as in config keys: "80 GiB".
-  double figure(const toml::node& node, const std::string& name, std::string_view key) const {
-    const std::string fix = fmt::format("{}, or omit it", kFigures);
+  double value(const toml::node& node, const std::string& name, std::string_view key) const {
+    const std::string fix = fmt::format("{}, or omit it", kValueRange);
     if (node.is_string() && (key == "memory" || key == "reserved_bytes")) {
       const auto size = parse_byte_size(node.as_string()->get());
       if (!size) source_.out_of_range(node, name, fix);
       return static_cast<double>(size->bytes);
     }
     const double value = source_.number(node, name, fix);
-    if (!is_figure(value)) source_.out_of_range(node, name, fix);
+    if (!is_valid_value(value)) source_.out_of_range(node, name, fix);
     return value;
   }
 
@@ -93,61 +93,61 @@ class MachineTable : public TomlTable {
   const TomlSource& source_;
 };
 
-LinkCosts read_link(MachineTable& figures) {
+LinkCosts read_link(MachineTable& values) {
   LinkCosts link;
-  figures.numbers(kLink, link);
+  values.numbers(kLink, link);
   if (!(link.bandwidth > 0))
-    figures.refuse(fmt::format("{} = 0", figures.name("bytes_per_s")),
-                   "a positive bandwidth, or omit it for an unlimited one");
+    values.refuse(fmt::format("{} = 0", values.name("bytes_per_s")),
+                  "a positive bandwidth, or omit it for an unlimited one");
   return link;
 }
 
-std::pair<int, int> read_ends(MachineTable& figures) {
-  const std::optional<int> from = figures.count("from"), to = figures.count("to");
+std::pair<int, int> read_ends(MachineTable& values) {
+  const std::optional<int> from = values.count("from"), to = values.count("to");
   if (!from || !to)
-    figures.refuse(fmt::format("a pair has no '{}'", from ? "to" : "from"),
-                   "from = RANK and to = RANK");
+    values.refuse(fmt::format("a pair has no '{}'", from ? "to" : "from"),
+                  "from = RANK and to = RANK");
   if (*from == *to)
-    figures.refuse(fmt::format("a pair is from rank {} to itself", *from), "two different ranks");
+    values.refuse(fmt::format("a pair is from rank {} to itself", *from), "two different ranks");
   return {*from, *to};
 }
 
 void read_pair(const TomlSource& source, const toml::node& node, MachineModel& machine) {
-  MachineTable figures(source, node, "pair");
-  const std::pair<int, int> ends = read_ends(figures);
-  if (!machine.pairs.emplace(ends, read_link(figures)).second)
-    figures.refuse(fmt::format("duplicate pair from {} to {}", ends.first, ends.second),
-                   "one [[pair]] per pair of ranks");
-  figures.finish();
+  MachineTable values(source, node, "pair");
+  const std::pair<int, int> ends = read_ends(values);
+  if (!machine.pairs.emplace(ends, read_link(values)).second)
+    values.refuse(fmt::format("duplicate pair from {} to {}", ends.first, ends.second),
+                  "one [[pair]] per pair of ranks");
+  values.finish();
 }
 
 MachineModel read_machine_table(const TomlSource& source, const toml::table& root) {
   MachineModel machine;
-  MachineTable figures(source, root, "");
-  figures.numbers(kRates, machine);
-  figures.numbers(kMoves, machine.moves);
-  figures.numbers(kDevice, machine.device);
-  machine.ranks_per_host = figures.count("ranks_per_host").value_or(0);
-  machine.nics_per_host = figures.count("nics_per_host").value_or(0);
+  MachineTable values(source, root, "");
+  values.numbers(kRates, machine);
+  values.numbers(kMoves, machine.moves);
+  values.numbers(kDevice, machine.device);
+  machine.ranks_per_host = values.count("ranks_per_host").value_or(0);
+  machine.nics_per_host = values.count("nics_per_host").value_or(0);
   for (const auto& [key, link] : {std::pair{"local", &machine.local}, {"remote", &machine.remote}})
-    figures.take(key, [&](const toml::node& node, const std::string& name) {
+    values.take(key, [&](const toml::node& node, const std::string& name) {
       MachineTable of_link(source, node, name);
       *link = read_link(of_link);
       of_link.finish();
     });
-  figures.take("compared", [&](const toml::node& node, const std::string& name) {
+  values.take("compared", [&](const toml::node& node, const std::string& name) {
     for (const toml::node& one : source.list(node, name, "sentences in quotes"))
       machine.compared.push_back(source.text(one, name));
   });
-  figures.take("factors", [&](const toml::node& node, const std::string& name) {
+  values.take("factors", [&](const toml::node& node, const std::string& name) {
     for (const toml::node& factor : source.list(node, name, "a factor for each rank"))
-      machine.factors.push_back(figures.figure(factor, name, ""));
+      machine.factors.push_back(values.value(factor, name, ""));
   });
-  figures.take("pair", [&](const toml::node& node, const std::string& name) {
+  values.take("pair", [&](const toml::node& node, const std::string& name) {
     for (const toml::node& pair : source.list(node, name, "[[pair]] tables"))
       read_pair(source, pair, machine);
   });
-  figures.finish();
+  values.finish();
   return machine;
 }
 

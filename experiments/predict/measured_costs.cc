@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kMostCostsFileBytes = 64 << 20;  // size of costs.json
 // Columns of RankColumns in measure_steps().
-constexpr std::size_t kTrained = 3, kShared = 6, kFirstUnit = 7, kUnitFigures = 4;
+constexpr std::size_t kTrained = 3, kShared = 6, kFirstUnit = 7, kUnitValues = 4;
 constexpr const char* kCostsFileHint =
     "the directory of a run, its costs.json, or a machine file (*.toml)";
 
@@ -74,7 +74,7 @@ class RankColumns {
     return seen > 0 ? sum(column) / seen : 0;
   }
   std::size_t ranks() const { return all_.size() / width_; }
-  double& figure(std::size_t rank, std::size_t column) { return all_[rank * width_ + column]; }
+  double& value(std::size_t rank, std::size_t column) { return all_[rank * width_ + column]; }
 
  private:
   std::vector<double> all_;
@@ -99,11 +99,11 @@ std::vector<double> take_factors(const std::vector<UnitCost>& costs, RankColumns
   for (std::size_t rank = 0; rank < all.ranks(); ++rank)
     for (std::size_t u = 0; u < costs.size(); ++u)
       for (std::size_t pass = 0; pass < 3; ++pass)
-        seconds[rank].push_back(all.figure(rank, kFirstUnit + kUnitFigures * u + pass));
+        seconds[rank].push_back(all.value(rank, kFirstUnit + kUnitValues * u + pass));
   std::vector<double> factors = rank_factors(seconds, pass_kinds(costs));
   for (std::size_t rank = 0; rank < all.ranks(); ++rank)
-    for (std::size_t column = 0; column < kFirstUnit + kUnitFigures * costs.size(); ++column)
-      if (column != kTrained && factors[rank] > 0) all.figure(rank, column) /= factors[rank];
+    for (std::size_t column = 0; column < kFirstUnit + kUnitValues * costs.size(); ++column)
+      if (column != kTrained && factors[rank] > 0) all.value(rank, column) /= factors[rank];
   return factors;
 }
 
@@ -134,7 +134,7 @@ StepCosts measure_steps(Trainer& trainer, Backend& backend, int cores) {
   costs.machine.factors = take_factors(trainer.assignment().costs, all);
   double flops = 0, seconds = 0;
   for (std::size_t u = 0; u < units; ++u) {
-    const std::size_t at = kFirstUnit + kUnitFigures * u;
+    const std::size_t at = kFirstUnit + kUnitValues * u;
     costs.units.push_back({all.mean(at), all.mean(at + 1), all.mean(at + 2), all.mean(at + 3), 0});
     if (costs.units[u].forward <= 0) continue;
     flops += total_flops(trainer.assignment().costs[u]);
@@ -203,9 +203,9 @@ MeasuredCosts measured_from_json(const nlohmann::json& json, const std::string& 
       for (const auto& [key, seconds] : kUnitSeconds) {
         if (seconds == &UnitSeconds::frozen && !unit.contains(key)) continue;  // an older file
         const double value = unit.at(key).get<double>();
-        if (!is_figure(value))
+        if (!is_valid_value(value))
           throw_input(fmt::format("{} of {} is {}", key, costs.names.back(), value), source,
-                      fmt::format("seconds: {}", kFigures));
+                      fmt::format("seconds: {}", kValueRange));
         costs.units.back().*seconds = value;
       }
     }
@@ -242,8 +242,8 @@ namespace {
 
 /// The time to recompute a unit's saved tensors: the share of its measured forward pass whose
 /// products run again, which are all except the last if nothing needs its output.
-double again_seconds(const UnitCost& cost, const UnitSeconds& measured) {
-  return cost.forward_flops > 0 ? measured.forward * cost.again_flops / cost.forward_flops : 0;
+double recompute_seconds(const UnitCost& cost, const UnitSeconds& measured) {
+  return cost.forward_flops > 0 ? measured.forward * cost.recompute_flops / cost.forward_flops : 0;
 }
 
 }  // namespace
@@ -285,7 +285,7 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
   for (std::size_t u = 0; u < units.size(); ++u) {
     const double again = (model.units[u].recompute ? 1 : 0) - (before.units[u].recompute ? 1 : 0);
     units[u].input =
-        std::max(0.0, units[u].input + again * again_seconds(model.units[u].cost, units[u]));
+        std::max(0.0, units[u].input + again * recompute_seconds(model.units[u].cost, units[u]));
   }
   units =
       with_frozen_units(model, std::move(units), assignment.frozen_units(), measured.freeze.units);

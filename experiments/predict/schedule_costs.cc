@@ -37,7 +37,7 @@ double seconds_of(std::string_view word, const std::string& place, const std::st
   double value = 0;
   const char* end = word.data() + word.size();
   const auto [parsed, error] = std::from_chars(word.data(), end, value);
-  if (error != std::errc{} || parsed != end || !is_figure(value))
+  if (error != std::errc{} || parsed != end || !is_valid_value(value))
     throw_input(fmt::format("'{}' is not a number of seconds", word.substr(0, 40)), place, fix);
   return value;
 }
@@ -46,7 +46,7 @@ StageCosts row_of(const std::vector<std::string>& cells, const std::string& plac
   if (cells.size() != 3) throw_input("a row does not have three costs", place, kStageCostsHint);
   std::array<double, 3> seconds{};
   std::ranges::transform(cells, seconds.begin(), [&](const std::string& cell) {
-    return seconds_of(cell, place, fmt::format("seconds: {}", kFigures));
+    return seconds_of(cell, place, fmt::format("seconds: {}", kValueRange));
   });
   return {.forward = seconds[0], .input = seconds[1], .weight = seconds[2]};
 }
@@ -87,7 +87,7 @@ std::vector<StageCosts> read_stage_costs(const std::string& path) {
 const std::string kCostsHint = fmt::format(
     "three numbers such as 1,1,1, each {}; or a file.csv with the header F,I,W and a "
     "row per stage; or a run with a costs.json",
-    kFigures);
+    kValueRange);
 
 /// Leaves of the reduction tree such that no two pipelines of the layout share one.
 int leaves_of_cut(const Layout& layout, int microbatches) {
@@ -152,9 +152,9 @@ void ScheduleCosts::read_latency(const LinkOptions& options) {
   if (!options.links.empty() || options.boundary_bytes)
     throw_input("--latency cannot be combined with --links", "--latency",
                 "--latency SECONDS, or --links");
-  if (!is_figure(*options.latency))
+  if (!is_valid_value(*options.latency))
     throw_input(fmt::format("{} is not a latency", *options.latency), "--latency",
-                fmt::format("seconds: {}", kFigures));
+                fmt::format("seconds: {}", kValueRange));
   latency_ = options.latency;
 }
 

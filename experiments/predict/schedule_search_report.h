@@ -17,7 +17,7 @@ struct SearchedSchedule {
   /// definitions), peak_activations (microbatch_stages; share: the maximum over ranks, in
   /// microbatches of its share, with kept_for_weight), chunks, weights (see ScheduleTry), from (the
   /// initial schedule: a name, or "search"), links (see links_json()), max_chunks, opposite,
-  /// stopped (whether goes_on() ended it), named: a list of ScheduleTry by its fields.
+  /// stopped (whether keep_searching() ended it), named: a list of ScheduleTry by its fields.
   nlohmann::ordered_json report;
 };
 

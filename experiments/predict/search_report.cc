@@ -177,7 +177,7 @@ Json candidate_json(const RunConfig& config, const PlanProblem& problem, const F
     return peak > 0 ? Json(flops / (seconds * peak)) : Json();
   };
   const double model = model_flops(problem.model, problem.batch);
-  const double hardware = model + found.again_flops;
+  const double hardware = model + found.recompute_flops;
   std::string keys;
   config_of(config, candidate, keys);
   return {{"tp", candidate.tp},

@@ -35,21 +35,21 @@ std::string format_rate(double per_second) {
   return fmt::format("{:.{}f}{}", per_second, decimals, kSuffix[scale]);
 }
 
-std::string progress_line(const ProgressFigures& figures) {
-  return fmt::format("step {}/{}  loss {}  {} tokens/s  bubble {:.0f}%  {}{}ETA {}", figures.step,
-                     figures.steps, number_text(figures.loss), format_rate(figures.tokens_per_s),
-                     100 * figures.bubble, figures.elastic, figures.elastic.empty() ? "" : "  ",
-                     format_duration(figures.seconds_left));
+std::string progress_line(const ProgressMetrics& metrics) {
+  return fmt::format("step {}/{}  loss {}  {} tokens/s  bubble {:.0f}%  {}{}ETA {}", metrics.step,
+                     metrics.steps, number_text(metrics.loss), format_rate(metrics.tokens_per_s),
+                     100 * metrics.bubble, metrics.elastic, metrics.elastic.empty() ? "" : "  ",
+                     format_duration(metrics.seconds_left));
 }
 
-std::string progress_bar(const ProgressFigures& figures, int width) {
+std::string progress_bar(const ProgressMetrics& metrics, int width) {
   constexpr int kLeastCells = 5, kMostCells = 40;
-  const std::string text = progress_line(figures);
+  const std::string text = progress_line(metrics);
   const auto room = static_cast<std::size_t>(std::max(width, 0));
   const int cells = std::min(kMostCells, width - static_cast<int>(text.size()) - 3);
   if (cells < kLeastCells) return text.substr(0, room);
-  const double share = figures.steps > 0
-                           ? static_cast<double>(figures.step) / static_cast<double>(figures.steps)
+  const double share = metrics.steps > 0
+                           ? static_cast<double>(metrics.step) / static_cast<double>(metrics.steps)
                            : 1;
   const auto full = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * cells);
   return fmt::format("[{}{}] {}", std::string(full, '#'),
@@ -59,16 +59,16 @@ std::string progress_bar(const ProgressFigures& figures, int width) {
 Progress::Progress(std::FILE* stream, std::int64_t every)
     : line_(stream), every_(std::max<std::int64_t>(every, 1)) {}
 
-void Progress::update(const ProgressFigures& figures) {
-  const bool last = figures.step >= figures.steps;
+void Progress::update(const ProgressMetrics& metrics) {
+  const bool last = metrics.step >= metrics.steps;
   if (!line_.on_terminal()) {
-    if (is_due(figures.step - figures.batches, figures.step, every_) || last)
-      say(progress_line(figures));
+    if (is_due(metrics.step - metrics.batches, metrics.step, every_) || last)
+      say(progress_line(metrics));
     return;
   }
   const double time = now();
   if (!last && time - last_draw_ < kRedrawSeconds) return;
-  const std::string bar = progress_bar(figures, line_.columns());
+  const std::string bar = progress_bar(metrics, line_.columns());
   last ? say(bar) : line_.draw(bar);
   last_draw_ = time;
 }

@@ -10,7 +10,7 @@
 
 namespace concertina {
 
-struct ProgressFigures {
+struct ProgressMetrics {
   std::int64_t step = 0, steps = 0;  // completed, and of the whole run
   double loss = 0, tokens_per_s = 0;
   double bubble = 0;        // idle share, mean over ranks
@@ -25,9 +25,9 @@ std::string format_duration(double seconds);
 std::string format_rate(double per_second);
 /// "step 20/200  loss 2.3456  12.3k tokens/s  bubble 12%  ETA 0:42"; after a change of the run "...
 /// bubble 12%  pp2xdp1, 7 of 12 layers frozen  ETA 0:42".
-std::string progress_line(const ProgressFigures& figures);
+std::string progress_line(const ProgressMetrics& metrics);
 /// The progress line after a bar, truncated to `width` columns; ASCII only.
-std::string progress_bar(const ProgressFigures& figures, int width);
+std::string progress_bar(const ProgressMetrics& metrics, int width);
 
 class Progress {
  public:
@@ -35,7 +35,7 @@ class Progress {
   Progress(std::FILE* stream, std::int64_t every);
 
   /// Called after each step. Redraws the bar at most 10 times a second.
-  void update(const ProgressFigures& figures);
+  void update(const ProgressMetrics& metrics);
   /// Called during an evaluation, with the seconds so far. Prints a line every ten seconds if
   /// `stream` is not a terminal.
   void evaluation(std::int64_t done, std::int64_t of, double seconds);

@@ -108,19 +108,19 @@ void require_no_steps(const RunHistory& history, const RunConfig& config) {
   std::error_code ignored;
   const bool moved =
       !stdfs::equivalent(then, now, ignored) && stdfs::absolute(then) != stdfs::absolute(now);
-  const std::string anew = "--from-scratch to restart from step 0 (old logs are renamed)";
+  const std::string restart = "--from-scratch to restart from step 0 (old logs are renamed)";
   if (moved)
     throw_input(fmt::format("{} has trained {}, but there is no checkpoint in {}; "
                             "config.toml has checkpoint.dir = {}{}",
                             run, counted(history.steps, "step"), now, then,
                             newest_commit(then) ? "" : ", which has none"),
                 config.where("checkpoint.dir"),
-                fmt::format("--set checkpoint.dir={}, or {}", then, anew));
+                fmt::format("--set checkpoint.dir={}, or {}", then, restart));
   throw_input(fmt::format("{} has trained {}, but there is no checkpoint in {}: it was "
                           "removed or is not mounted, or the run stopped before its first one "
                           "(checkpoint.every = {})",
                           run, counted(history.steps, "step"), now, config.checkpoint.every),
-              run_file(run, kMetricsFile), "restore the checkpoints, or " + anew);
+              run_file(run, kMetricsFile), "restore the checkpoints, or " + restart);
 }
 
 void move_aside(const std::string& directory) {

@@ -7,7 +7,7 @@
 #include "io/log_lines.h"
 
 namespace concertina {
-Figure number_in(const nlohmann::json& line, const char* key) {
+MetricValue number_in(const nlohmann::json& line, const char* key) {
   const auto at = line.find(key);
   return at != line.end() && at->is_number() ? at->get<double>() : std::nan("");
 }
@@ -50,8 +50,8 @@ std::vector<MetricsPoint> metrics_of(const std::vector<nlohmann::json>& lines) {
 #include "io/step_metrics.inc"
     if (!(point.batches >= 1 && point.batches < 1e6)) point.batches = 1;
     // A measured rate is positive; 0 in a log means that it was not measured.
-    for (Figure* const rate : {&point.tokens_per_s, &point.step_ms})
-      if (!(*rate > 0)) *rate = kNoFigure;
+    for (MetricValue* const rate : {&point.tokens_per_s, &point.step_ms})
+      if (!(*rate > 0)) *rate = kNoValue;
     points.push_back(std::move(point));
   }
   return points;
@@ -74,7 +74,7 @@ std::vector<ValidationPoint> validations_of(const std::vector<nlohmann::json>& e
                       .data = text_in(line, "data"),
                       .measure = text_in(line, "measure")});
     for (const auto& [key, value] : line.items())
-      if (value.is_number()) points.back().figures[key] = value.get<double>();
+      if (value.is_number()) points.back().metrics[key] = value.get<double>();
   }
   return points;
 }

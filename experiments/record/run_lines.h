@@ -16,9 +16,9 @@ namespace concertina {
 /// A line of metrics.jsonl.
 // clang-format off
 struct MetricsPoint {
-  Figure step = kNoFigure;
-#define NUMBER(type, name, ...) Figure name = kNoFigure;
-#define OPTIONAL(type, name, absent, ...) Figure name = absent;
+  MetricValue step = kNoValue;
+#define NUMBER(type, name, ...) MetricValue name = kNoValue;
+#define OPTIONAL(type, name, absent, ...) MetricValue name = absent;
 #define TEXT(name, ...) std::string name{};
 #include "io/step_metrics.inc"
   std::string time{};
@@ -27,15 +27,15 @@ struct MetricsPoint {
 
 /// A "validation" line of events.jsonl.
 struct ValidationPoint {
-  Figure step = kNoFigure, loss = kNoFigure;
+  MetricValue step = kNoValue, loss = kNoValue;
   std::int64_t tokens = 0, of_tokens = 0;   // 0: missing
-  Figure seconds = kNoFigure;               // duration of the evaluation
+  MetricValue seconds = kNoValue;           // duration of the evaluation
   std::string time{};                       // end of the evaluation
   std::string data{}, measure{};            // see measure_json()
-  std::map<std::string, double> figures{};  // numbers of the line, such as "accuracy"
+  std::map<std::string, double> metrics{};  // numbers of the line, such as "accuracy"
 };
 
-Figure number_in(const nlohmann::json& line, const char* key);
+MetricValue number_in(const nlohmann::json& line, const char* key);
 std::string text_in(const nlohmann::json& line, const char* key);
 
 /// The complete lines of `path` that are objects; empty if the file does not exist.

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/text/number_text.h"
-#include "experiments/report/recorded_figures.h"
+#include "experiments/report/recorded_metrics.h"
 #include "experiments/timeline/timeline_rows.h"
 
 namespace concertina {
@@ -18,33 +18,33 @@ void add_wait(WorkKind kind, const std::string& what, double start, double end,
 }
 
 /// The end of the last predicted gradient on `rank` and the ranks with which it shares gradients.
-double last_gradient(const RunTrace& trace, const ReportFigures& figures, std::size_t rank) {
+double last_gradient(const RunTrace& trace, const ReportMetrics& metrics, std::size_t rank) {
   double last = 0;
-  for (const BucketCosts& bucket : figures.costs.buckets) {
+  for (const BucketCosts& bucket : metrics.costs.buckets) {
     if (std::ranges::count(bucket.ranks, static_cast<int>(rank)) == 0) continue;
     for (const int holder : bucket.ranks) {
       const auto& row = trace.plan.rows[static_cast<std::size_t>(holder)];
       for (std::size_t i = 0; i < row.size(); ++i)
         if (is_compute(row[i].kind))
-          last = std::max(last, figures.predicted.rows[static_cast<std::size_t>(holder)][i].end);
+          last = std::max(last, metrics.predicted.rows[static_cast<std::size_t>(holder)][i].end);
     }
   }
   return last;
 }
 
 /// Predicted waits after the last gradient and in STEP.
-Waits predicted_waits(const RunTrace& trace, const ReportFigures& figures) {
+Waits predicted_waits(const RunTrace& trace, const ReportMetrics& metrics) {
   Waits waits(trace.plan.rows.size());
   for (std::size_t rank = 0; rank < waits.size(); ++rank) {
     const std::vector<Action>& row = trace.plan.rows[rank];
-    const std::vector<Interval>& times = figures.predicted.rows[rank];
-    const double computed = last_gradient(trace, figures, rank);
+    const std::vector<Interval>& times = metrics.predicted.rows[rank];
+    const double computed = last_gradient(trace, metrics, rank);
     for (std::size_t i = 0; i < row.size(); ++i) {
       if (row[i].kind == Kind::REDUCE)
         add_wait(WorkKind::reduction, "waits for the transfer: gradients of other ranks",
                  std::max(i > 0 ? times[i - 1].end : 0, computed), times[i].end, waits[rank]);
-      if (row[i].kind != Kind::STEP || figures.costs.ranks.empty()) continue;
-      const RankCosts& own = figures.costs.ranks[rank];
+      if (row[i].kind != Kind::STEP || metrics.costs.ranks.empty()) continue;
+      const RankCosts& own = metrics.costs.ranks[rank];
       add_wait(WorkKind::exchange, "waits for the transfer: weights of other ranks",
                times[i].start + own.norm + own.update, times[i].end - own.refresh, waits[rank]);
     }
@@ -67,12 +67,12 @@ std::string wait_text(const WaitTime& wait, const Layout& layout) {
 
 /// The step of median duration. Waits are split where the computation that they depend on has
 /// ended.
-TimelinePanel measured_panel(const RunTrace& trace, const ReportFigures& figures) {
-  const std::vector<StepRecord>& step = trace.steps[figures.typical];
+TimelinePanel measured_panel(const RunTrace& trace, const ReportMetrics& metrics) {
+  const std::vector<StepRecord>& step = trace.steps[metrics.typical];
   const auto computed = computed_until(trace.plan, trace.layout, step);
   const double origin = span_of(step).start;
   TimelinePanel panel{
-      fmt::format("Measured: {} (step {})", duration_text(figures.seconds), step[0].step),
+      fmt::format("Measured: {} (step {})", duration_text(metrics.seconds), step[0].step),
       trace.plan,
       trace.layout,
       {},
@@ -80,7 +80,7 @@ TimelinePanel measured_panel(const RunTrace& trace, const ReportFigures& figures
       Waits(step.size())};
   // STEP belongs entirely to the optimizer, except for its waits.
   panel.costs.ranks.assign(step.size(), {.norm = std::numeric_limits<double>::infinity()});
-  panel.timeline.makespan = figures.seconds;
+  panel.timeline.makespan = metrics.seconds;
   for (std::size_t rank = 0; rank < step.size(); ++rank) {
     std::vector<Interval>& times = panel.timeline.rows.emplace_back();
     for (const ActionTime& time : step[rank].actions)
@@ -103,17 +103,17 @@ TimelinePanel measured_panel(const RunTrace& trace, const ReportFigures& figures
 
 }  // namespace
 
-nlohmann::ordered_json recorded_timeline(const RunTrace& trace, const ReportFigures& figures) {
+nlohmann::ordered_json recorded_timeline(const RunTrace& trace, const ReportMetrics& metrics) {
   constexpr double kInches = 9;  // of the page
   const TimelinePanel predicted{
-      fmt::format("Predicted: {}", duration_text(figures.predicted_seconds)),
+      fmt::format("Predicted: {}", duration_text(metrics.predicted_seconds)),
       trace.plan,
       trace.layout,
-      figures.costs,
-      figures.predicted,
-      predicted_waits(trace, figures)};
+      metrics.costs,
+      metrics.predicted,
+      predicted_waits(trace, metrics)};
   nlohmann::ordered_json json =
-      timelines_json({predicted, measured_panel(trace, figures)}, kInches);
+      timelines_json({predicted, measured_panel(trace, metrics)}, kInches);
   json["unit"] = "ms";
   return json;
 }

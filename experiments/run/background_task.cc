@@ -7,8 +7,8 @@
 
 namespace concertina {
 
-void BackgroundTask::start(const std::function<void()>& task, bool beside, const std::string& where,
-                           std::function<void()> beat) {
+void BackgroundTask::start(const std::function<void()>& task, bool concurrent,
+                           const std::string& where, std::function<void()> beat) {
   wait();
   error_.reset();
   beat_ = std::move(beat);
@@ -23,13 +23,13 @@ void BackgroundTask::start(const std::function<void()>& task, bool beside, const
     over_.store(true, std::memory_order_release);
   };
   over_ = false;
-  beside_ = beside;
+  concurrent_ = concurrent;
   try {
-    if (beside) thread_ = std::thread(guarded);
+    if (concurrent) thread_ = std::thread(guarded);
   } catch (const std::system_error&) {  // thread limit of this user reached: run it synchronously
-    beside_ = false;
+    concurrent_ = false;
   }
-  if (!beside_) guarded();
+  if (!concurrent_) guarded();
 }
 
 void BackgroundTask::wait() {
@@ -41,15 +41,15 @@ void BackgroundTask::wait() {
 }
 
 void BackgroundTask::made_progress() {
-  if (beside_)
+  if (concurrent_)
     ++beats_;
   else if (beat_)
     beat_();
 }
 
-bool SaveStages::hear(std::span<const double> told) {
-  if (!busy() || std::ranges::find(told, 0.0) != told.end()) return false;
-  if (std::ranges::any_of(told, [](double one) { return one < 0; }))
+bool SaveStages::hear(std::span<const double> reports) {
+  if (!busy() || std::ranges::find(reports, 0.0) != reports.end()) return false;
+  if (std::ranges::any_of(reports, [](double one) { return one < 0; }))
     stage_ = Stage::failed;
   else
     stage_ = stage_ == Stage::writing ? Stage::committing : Stage::idle;

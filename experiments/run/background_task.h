@@ -23,10 +23,10 @@ class BackgroundTask {
   BackgroundTask(const BackgroundTask&) = delete;
   BackgroundTask& operator=(const BackgroundTask&) = delete;
 
-  /// Runs `task`; `concurrent`: on a thread, unless the limit of threads is reached. `where`: the place
-  /// for a failure that is not an Error. `beat`: called on the waiting thread whenever the task has
-  /// made progress.
-  void start(const std::function<void()>& task, bool beside, const std::string& where,
+  /// Runs `task`; `concurrent`: on a thread, unless the limit of threads is reached. `where`: the
+  /// place for a failure that is not an Error. `beat`: called on the waiting thread whenever the
+  /// task has made progress.
+  void start(const std::function<void()>& task, bool concurrent, const std::string& where,
              std::function<void()> beat = {});
   /// Whether the last task has finished; true if there was none.
   bool over() const { return over_.load(std::memory_order_acquire); }
@@ -40,7 +40,7 @@ class BackgroundTask {
  private:
   std::optional<Error> error_;
   std::function<void()> beat_;
-  bool beside_ = false;
+  bool concurrent_ = false;
   std::atomic<std::int64_t> beats_ = 0;
   std::atomic<bool> over_ = true;
   std::thread thread_;
@@ -57,9 +57,9 @@ class SaveStages {
   bool busy() const { return stage_ != Stage::idle; }
   void begin() { stage_ = Stage::writing; }
   void end() { stage_ = Stage::idle; }
-  /// `told`: the numbers of the ranks that participate in the stage. Returns whether the stage has
-  /// finished; now() is then the next one.
-  bool hear(std::span<const double> told);
+  /// `reports`: the numbers of the ranks that participate in the stage. Returns whether the stage
+  /// has finished; now() is then the next one.
+  bool hear(std::span<const double> reports);
 
  private:
   Stage stage_ = Stage::idle;

@@ -107,7 +107,7 @@ bool CheckpointWriter::make_copy_room() {
   if (!host || bytes <= host->available / sharers)
     copy_.reset(new (std::nothrow) float[bytes / sizeof(float)]);
   if (copy_ != nullptr) copy_floats_ = bytes / sizeof(float);
-  if (copy_ == nullptr && !std::exchange(no_room_told_, true))
+  if (copy_ == nullptr && !std::exchange(reported_no_room_, true))
     log::warn("no memory for a copy of this rank's state ({:.1f} MiB): steps wait for checkpoints",
               static_cast<double>(bytes) / (1 << 20));
   return copy_ != nullptr;
@@ -125,7 +125,7 @@ std::vector<TensorPiece> CheckpointWriter::pieces_of_state(bool copied) {
 }
 
 void CheckpointWriter::start(std::int64_t step, const nlohmann::json& identity,
-                             nlohmann::json progress, bool beside, After after) {
+                             nlohmann::json progress, bool concurrent, After after) {
   CONCERTINA_CHECK(!busy(), "a save of step {} during that of step {}", step, step_);
   const Watchdog::Patience patience(trainer_.watchdog(), "saving a checkpoint");
   began_ = now();
@@ -138,8 +138,8 @@ void CheckpointWriter::start(std::int64_t step, const nlohmann::json& identity,
   together(
       trainer_.world(),
       [&] {
-        beside_ = beside && make_copy_room();
-        pieces_ = pieces_of_state(beside_);
+        concurrent_ = concurrent && make_copy_room();
+        pieces_ = pieces_of_state(concurrent_);
         for (const TensorPiece& piece : pieces_) require_sound(piece, step);
         if (commits()) begin_checkpoint(directory_, step);
       },
@@ -151,7 +151,7 @@ void CheckpointWriter::start(std::int64_t step, const nlohmann::json& identity,
 }
 
 void CheckpointWriter::work(void (CheckpointWriter::*task)()) {
-  task_.start([this, task] { (this->*task)(); }, beside_, partial_,
+  task_.start([this, task] { (this->*task)(); }, concurrent_, partial_,
               [this] {
                 if (trainer_.watchdog() != nullptr) trainer_.watchdog()->beat();
               });
@@ -232,7 +232,7 @@ std::optional<SavedCheckpoint> CheckpointWriter::step_to_end(const Exchange& exc
   std::optional<SavedCheckpoint> saved;
   while (busy() && stages_.now() != SaveStages::Stage::failed) {
     task_.wait();
-    beside_ = false;  // the rest runs synchronously
+    concurrent_ = false;  // the rest runs synchronously
     const double mine = news();
     saved = step_on(exchange(std::span(&mine, 1)), trainer_.done() > step_);
   }

@@ -45,7 +45,7 @@ class CheckpointWriter {
   /// Collective; throws the same Error on all ranks: the state has diverged, or the file system
   /// refused, as in its system_error().
   void start(std::int64_t step, const nlohmann::json& identity, nlohmann::json progress,
-             bool beside, After after = {});
+             bool concurrent, After after = {});
 
   /// Whether a save is in progress; the same on all ranks.
   bool busy() const { return stages_.busy(); }
@@ -81,13 +81,13 @@ class CheckpointWriter {
   const std::string directory_;
   std::unique_ptr<float[]> copy_;
   std::size_t copy_floats_ = 0;
-  bool no_room_told_ = false;
+  bool reported_no_room_ = false;
 
   // These belong to the save in progress.
   SaveStages stages_;
   std::int64_t step_ = 0;
   int index_ = -1;  // index of this rank among the working ranks; -1: none
-  bool beside_ = false, led_on_ = false;
+  bool concurrent_ = false, led_on_ = false;
   double began_ = 0;
   std::string partial_;
   nlohmann::json metadata_;

@@ -191,10 +191,10 @@ std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string&
       };
       return load_opened(trainer, open, identity, stored);
     } catch (const Error&) {
-      const bool gone = from_first(trainer.world(), [&] {
+      const bool removed = from_first(trainer.world(), [&] {
         return nlohmann::json(commit && *commit != path && !std::filesystem::exists(*commit));
       });
-      if (!gone || attempt == kAttempts) throw;
+      if (!removed || attempt == kAttempts) throw;
     }
     if (trainer.world().rank() == 0)
       log::info("{} was removed while it was read; using another checkpoint", *commit);

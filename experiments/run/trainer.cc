@@ -188,11 +188,11 @@ void Trainer::share_with_spares(std::span<double> values) {
 void Trainer::tell(double value) {
   if (engine_->works()) return;
   telling_ = value;
-  tell_ = world_.isend(std::as_bytes(std::span(&telling_, 1)), assignment_->working.front());
+  report_ = world_.isend(std::as_bytes(std::span(&telling_, 1)), assignment_->working.front());
 }
 
-double Trainer::told() {
-  tell_.wait();
+double Trainer::stop_requested() {
+  report_.wait();
   double largest = 0;
   if (world_.rank() != assignment_->working.front()) return largest;
   for (int rank = 0; rank < world_.size(); ++rank) {

@@ -92,7 +92,7 @@ class Trainer {
   void tell(double value);
   /// Called after step(): the maximum of the values of spare ranks, on the first working rank; 0
   /// elsewhere. Collective.
-  double told();
+  double stop_requested();
 
   /// Runs forward passes over the first `count` microbatches from batch `batch` on. Returns the
   /// summed loss of each microbatch, 0 if its last stage is on another rank. `see` receives the
@@ -164,7 +164,7 @@ class Trainer {
   std::vector<double> squares_, shared_;  // of a step; the values sent to spare ranks
   std::vector<Work> spare_sends_;
   double telling_ = 0, heard_ = 0;  // sent by a spare rank; received from one
-  Work tell_;
+  Work report_;
   double build_seconds_ = 0, pack_seconds_ = 0;
   std::size_t engine_peak_ = 0;  // state and engine, over all assignments so far
 };

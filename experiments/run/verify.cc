@@ -43,10 +43,10 @@ std::optional<Layout> uneven(const Job& job, int ranks) {
 
 class CaseFinder {
  public:
-  CaseFinder(const Job& job, const Assignment& usual, const std::string& schedule) : job_(job) {
-    request_.world = usual.world;
-    request_.frozen_units = usual.frozen_units();
-    cases_.push_back({case_name(usual, schedule), usual});
+  CaseFinder(const Job& job, const Assignment& base, const std::string& schedule) : job_(job) {
+    request_.world = base.world;
+    request_.frozen_units = base.frozen_units();
+    cases_.push_back({case_name(base, schedule), base});
   }
 
   std::vector<VerifyCase> find() {
@@ -151,9 +151,9 @@ class Verifier {
 
 }  // namespace
 
-std::vector<VerifyCase> verify_cases(const Job& job, const Assignment& usual,
+std::vector<VerifyCase> verify_cases(const Job& job, const Assignment& base,
                                      const std::string& schedule) {
-  return CaseFinder(job, usual, schedule).find();
+  return CaseFinder(job, base, schedule).find();
 }
 
 std::size_t differ_alike(const std::vector<VerifyResult>& results) {

@@ -18,8 +18,8 @@ struct VerifyCase {
 };
 
 /// Every layout of the registered schedules on up to `world` ranks: all grids, two pipelines of
-/// different depth, spare ranks; each distinct plan once. `usual` comes first.
-std::vector<VerifyCase> verify_cases(const Job& job, const Assignment& usual,
+/// different depth, spare ranks; each distinct plan once. `base` comes first.
+std::vector<VerifyCase> verify_cases(const Job& job, const Assignment& base,
                                      const std::string& schedule);
 
 /// The values that differed from the first case.

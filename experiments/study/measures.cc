@@ -71,7 +71,7 @@ std::string why_other_evaluation(const Trials& trials, const std::string& metric
 
 }  // namespace
 
-std::string why_unlike(const Trials& all, const std::string& metric) {
+std::string why_incomparable(const Trials& all, const std::string& metric) {
   const bool held_out = metric.starts_with("validation_");
   if (!held_out && metric != "loss" && metric != "tokens_per_s") return {};
   Trials trials = all;

@@ -39,7 +39,7 @@ TrialState trial_state(const std::string& word, const std::string& where) {
 Cell cell_of(const TrialRecord& trial, const std::string& column) {
   for (const auto& [key, text] : trial.settings)
     if (key == column) return cell_of_text(text);
-  if (const auto found = trial.figures.find(column); found != trial.figures.end())
+  if (const auto found = trial.metrics.find(column); found != trial.metrics.end())
     return found->second;
   if (const auto found = trial.facts.find(column); found != trial.facts.end()) return found->second;
   if (column == "trial") return static_cast<double>(trial.number);
@@ -51,12 +51,12 @@ Cell cell_of(const TrialRecord& trial, const std::string& column) {
 std::vector<std::string> columns_of(const StudyResults& results) {
   std::vector<std::string> columns = {"trial", "state"};
   columns.insert(columns.end(), results.axes.begin(), results.axes.end());
-  std::set<std::string> figures, facts;
+  std::set<std::string> metrics, facts;
   for (const TrialRecord& trial : results.trials) {
-    for (const auto& [name, value] : trial.figures) figures.insert(name);
+    for (const auto& [name, value] : trial.metrics) metrics.insert(name);
     for (const auto& [name, text] : trial.facts) facts.insert(name);
   }
-  for (const auto& names : {figures, facts})
+  for (const auto& names : {metrics, facts})
     for (const std::string& name : names)
       if (std::ranges::find(columns, name) == columns.end()) columns.push_back(name);
   columns.emplace_back("error");

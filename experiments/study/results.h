@@ -39,7 +39,7 @@ struct TrialRecord {
   std::string directory{};  // of its run, at the study's current place; empty without a run
   /// Numbers of result.json, with those of nested objects as "recorded.bubble"; and seconds (of all
   /// launches of the trial by the study) and launches.
-  std::map<std::string, double> figures{};
+  std::map<std::string, double> metrics{};
   /// Text values: layout, schedule, device, compute, isa, state_sha256 of result.json; version,
   /// commit, config_sha256, hosts, processor, libraries of the last launch.
   std::map<std::string, std::string> facts{};
@@ -97,6 +97,6 @@ inline constexpr const char* kBitsPerByte = "validation_bits_per_byte";
 
 /// Why the values in `column` of those `trials` that have one are not comparable, or empty if they
 /// are. Values are only compared if they are known to be of the same data and in the same unit.
-std::string why_unlike(const Trials& trials, const std::string& column);
+std::string why_incomparable(const Trials& trials, const std::string& column);
 
 }  // namespace concertina

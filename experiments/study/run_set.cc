@@ -99,7 +99,7 @@ TrialRecord record_of(int number, const std::string& directory, std::string name
   if (log.metrics.empty())
     throw_input("the run has not trained any steps", directory, "a run with a metrics.jsonl");
   if (!is_file(directory, kResultFile)) {
-    record.figures["steps"] = log.metrics.back().step;
+    record.metrics["steps"] = log.metrics.back().step;
     name += fmt::format(" (at step {:.0f})", log.metrics.back().step);
   }
   harvest(record);

@@ -66,7 +66,7 @@ SearchSection read_search(const TomlSource& source, const toml::node& node) {
     search.minimise = source.choice(value, name, kGoals) == "min";
   });
   const SearchMethod& method = method_of(search);
-  search.options = with_usual(method.options);
+  search.options = with_defaults(method.options);
   for (const Option& one : method.options)
     read_option(table, one, search.options.find(one.name)->second);
   refuse_idle_options(table, search.method);

@@ -163,9 +163,9 @@ FileLock StudyFolder::lock(int number) {
 }
 
 void StudyFolder::reopen(const std::vector<int>& numbers) {
-  std::size_t gone = 0;
-  for (const int number : numbers) gone += trials_.erase(number);
-  if (gone == 0) return;
+  std::size_t erased = 0;
+  for (const int number : numbers) erased += trials_.erase(number);
+  if (erased == 0) return;
   write_results();  // first, or the line of a reopened trial would look edited
   for (const int number : numbers) fs::remove(paths_.record(number));
 }

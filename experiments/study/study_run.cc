@@ -85,14 +85,14 @@ void StudyProgress::started(const TrialRecord& trial) {
 
 void StudyProgress::ended(const TrialRecord& trial, double seconds) {
   ++ended_;
-  std::string figure;
+  std::string metric;
   for (const std::string& name : {metric_, std::string("validation_loss"), std::string("loss")})
     if (const Cell cell = cell_of(trial, name); std::holds_alternative<double>(cell)) {
-      figure = fmt::format(", {} {}", name, number_text(std::get<double>(cell)));
+      metric = fmt::format(", {} {}", name, number_text(std::get<double>(cell)));
       break;
     }
   line_.say(fmt::format("trial {} {} in {}{}: {}{}", trial.number, name_of(trial.state),
-                        format_duration(seconds), figure, settings_text(trial.settings),
+                        format_duration(seconds), metric, settings_text(trial.settings),
                         trial.error.empty() ? "" : "\n  " + trial.error));
 }
 
@@ -199,7 +199,7 @@ std::optional<FileLock> StudyRun::claim(int number) {
     lock = folder_.lock(number);
   } catch (const Error& error) {
     if (error.code() != Exit::bad_input) throw;
-    elsewhere_.emplace(number, error.message());
+    run_by_others_.emplace(number, error.message());
     log::info("trial {} is skipped: {}", number, error.message());
     return std::nullopt;
   }
@@ -284,9 +284,9 @@ void StudyRun::compare_text(const TrialRecord& trial) {
 
 void StudyRun::stop_all() {
   progress_.clear();
-  for (TrialProcess& trial : running_) trial.tell_to_stop();
-  const double told = now();
-  while (!running_.empty() && now() < told + options_.grace) {
+  for (TrialProcess& trial : running_) trial.request_stop();
+  const double stop_time = now();
+  while (!running_.empty() && now() < stop_time + options_.grace) {
     running_.remove_if([&](TrialProcess& trial) {
       const std::optional<int> code = trial.exit_code();
       if (code && options_.requeued) go_on_later(trial, *code);
@@ -302,7 +302,7 @@ StudySummary StudyRun::summary(bool interrupted) {
   folder_.settle();
   StudySummary summary;
   summary.interrupted = interrupted;
-  summary.elsewhere = elsewhere_;
+  summary.run_by_others = run_by_others_;
   const std::string& metric = spec_.search.metric;
   double best = 0;
   Trials ranked;
@@ -321,8 +321,8 @@ StudySummary StudyRun::summary(bool interrupted) {
       best = *value;
     }
   }
-  summary.unlike = why_unlike(ranked, metric);
-  if (!summary.unlike.empty()) summary.best.reset();
+  summary.incomparable = why_incomparable(ranked, metric);
+  if (!summary.incomparable.empty()) summary.best.reset();
   return summary;
 }
 

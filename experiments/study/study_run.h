@@ -70,10 +70,10 @@ struct StudyRunOptions {
 
 struct StudySummary {
   int done = 0, failed = 0, timed_out = 0, stopped = 0;
-  bool interrupted = false;              // by a signal, with trials remaining
-  std::map<int, std::string> elsewhere;  // trials run by other processes, and which
+  bool interrupted = false;                  // by a signal, with trials remaining
+  std::map<int, std::string> run_by_others;  // trials run by other processes, and which
   std::optional<TrialRecord> best;
-  std::string unlike;  // why there is no best trial although trials have the metric
+  std::string incomparable;  // why there is no best trial although trials have the metric
 };
 
 class StudyRun {
@@ -113,7 +113,7 @@ class StudyRun {
   StudyProgress progress_;
   std::list<TrialProcess> running_;
   std::optional<TrialTask> waiting_;  // for cores
-  std::map<int, std::string> elsewhere_;
+  std::map<int, std::string> run_by_others_;
   bool cut_short_ = false;   // some trial was interrupted
   bool other_text_ = false;  // the warning was printed
 };

@@ -30,7 +30,7 @@ bool has_checkpoint(const std::string& run) {
 }
 
 std::string template_of(const StudySpec& spec) {
-  return spec.launch.command.empty() ? kUsualLauncher : spec.launch.command;
+  return spec.launch.command.empty() ? kDefaultLauncher : spec.launch.command;
 }
 
 std::vector<std::string> train_arguments(const StudyPaths& paths, int number) {

@@ -146,15 +146,15 @@ std::optional<int> TrialProcess::poll() {
 
 std::optional<int> TrialProcess::exit_code() {
   const std::optional<int> code = child_.exit_code();
-  if (code && told_to_stop_ > 0 && child_.has_descendants()) return std::nullopt;
+  if (code && stop_requested_ > 0 && child_.has_descendants()) return std::nullopt;
   return code;
 }
 
 void TrialProcess::watch() {
   const double limit = spec_.launch.time_limit;
-  if (told_to_stop_ > 0) {
+  if (stop_requested_ > 0) {
     const double grace = timed_out_ ? kLimitGraceSeconds : kGraceSeconds;
-    if (now() > told_to_stop_ + grace) child_.kill_all();
+    if (now() > stop_requested_ + grace) child_.kill_all();
     return;
   }
   if (launcher_hangs()) {
@@ -163,7 +163,7 @@ void TrialProcess::watch() {
         "the launcher did not exit within {:g} s after its ranks (launch.launcher_limit)",
         spec_.launch.launcher_limit);
     log::warn("trial {}: {}; stopping it", task_.trial.number, why_stopped_);
-    told_to_stop_ = now();
+    stop_requested_ = now();
     child_.kill_all();
     return;
   }
@@ -174,27 +174,27 @@ void TrialProcess::watch() {
     why_stopped_ = follower_->look();
   }
   if (why_stopped_.empty()) return;
-  told_to_stop_ = now();
+  stop_requested_ = now();
   child_.signal(timed_out_ ? SIGTERM : signal_number(spec_.launch.stop_signal));
 }
 
 bool TrialProcess::launcher_hangs() {
   if (spec_.launch.launcher_limit == 0) return false;
-  if (now() >= next_look_) {  // adaptive interval, since this scans all processes
+  if (now() >= next_poll_) {  // adaptive interval, since this scans all processes
     if (child_.look().ranks > 0) ranks_at_ = now();
-    next_look_ = now() + std::min((now() - started_) / 10, spec_.launch.launcher_limit / 10);
+    next_poll_ = now() + std::min((now() - started_) / 10, spec_.launch.launcher_limit / 10);
   }
   // Ranks that were never seen are on other hosts.
   return ranks_at_ > 0 && now() > ranks_at_ + spec_.launch.launcher_limit;
 }
 
-void TrialProcess::tell_to_stop() {
-  if (told_to_stop_ == 0) told_to_stop_ = now();
+void TrialProcess::request_stop() {
+  if (stop_requested_ == 0) stop_requested_ = now();
   child_.signal(signal_number(spec_.launch.stop_signal));
 }
 
 bool TrialProcess::cut_short(int code, bool several_nodes) const {
-  if (told_to_stop_ > 0) return false;
+  if (stop_requested_ > 0) return false;
   if (code == static_cast<int>(Exit::preempted)) return true;
   const bool whole = is_finished(paths_.run(task_.trial.number), config_);
   // mpirun may even return 0.
@@ -206,8 +206,8 @@ TrialRecord TrialProcess::record(int code, const TrialRecord* before) const {
   TrialRecord record =
       trial_outcome(spec_, paths_, task_, config_, hung_ ? 0 : code, before, log_begin_);
   if (record.state == TrialState::failed && hung_) {
-    const std::string said = error_in_log(paths_.log(task_.trial.number), log_begin_);
-    record.error = said + (said.empty() ? "" : "; ") + why_stopped_;
+    const std::string logged = error_in_log(paths_.log(task_.trial.number), log_begin_);
+    record.error = logged + (logged.empty() ? "" : "; ") + why_stopped_;
   } else if (record.state != TrialState::done && timed_out_) {
     record.state = TrialState::timed_out;
     record.error = why_stopped_;
@@ -215,7 +215,7 @@ TrialRecord TrialProcess::record(int code, const TrialRecord* before) const {
     record.state = TrialState::stopped;
     record.error = why_stopped_;
   }
-  record.figures["trial_s"] = seconds();
+  record.metrics["trial_s"] = seconds();
   return record;
 }
 

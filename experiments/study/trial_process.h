@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "experiments/launcher/child_process.h"
-#include "experiments/record/best_figure.h"
+#include "experiments/record/best_metric.h"
 #include "experiments/record/run_lines.h"
 #include "experiments/study/sampler.h"
 #include "experiments/study/study_folder.h"
@@ -32,7 +32,7 @@ class StopRule {
 
  private:
   const StopSection& stop_;
-  BestFigure best_;
+  BestMetric best_;
 };
 
 /// Follows the log lines of a run while they are written and applies a rule to them.
@@ -67,7 +67,7 @@ class TrialProcess {
   /// its processes, since the signal that asks ranks for a checkpoint may kill the launcher.
   std::optional<int> exit_code();
   /// Asks for a checkpoint and then an exit.
-  void tell_to_stop();
+  void request_stop();
   /// Kills remaining processes with SIGKILL.
   void end_rest() { child_.kill_all(); }
 
@@ -90,8 +90,8 @@ class TrialProcess {
   std::uint64_t log_begin_;
   ChildProcess child_;
   std::vector<int> cores_;
-  double started_, told_to_stop_ = 0;    // 0: not asked to stop
-  double next_look_ = 0, ranks_at_ = 0;  // when ranks were last seen; 0: never
+  double started_, stop_requested_ = 0;  // 0: not asked to stop
+  double next_poll_ = 0, ranks_at_ = 0;  // when ranks were last seen; 0: never
   std::string why_stopped_;              // because of [stop] or a limit
   bool timed_out_ = false, hung_ = false;
   std::optional<RunFollower> follower_;

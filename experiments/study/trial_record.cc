@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "experiments/machine/exit.h"
-#include "experiments/record/report_figures.h"
+#include "experiments/record/report_metrics.h"
 #include "experiments/record/run_lines.h"
 #include "experiments/record/training_clock.h"
 #include "experiments/study/config_values.h"
@@ -42,7 +42,7 @@ void flatten(const Json& json, const std::string& path, TrialRecord& record) {
     if (value.is_object())
       flatten(value, name, record);
     else if (value.is_number())
-      record.figures[name] = value.get<double>();
+      record.metrics[name] = value.get<double>();
     else if (value.is_string() && key != "time")
       record.facts[name] = value.get<std::string>();
   }
@@ -67,37 +67,37 @@ void take_launch(const Json& launch, TrialRecord& record) {
   record.facts["processor"] = of_hosts(launch, "processor");
   for (const Json& host : launch.value("hosts", Json::array()))
     if (host.is_object() && host.contains("load") && host["load"].is_number())
-      record.figures["load"] = std::max(record.figures["load"], host["load"].get<double>());
+      record.metrics["load"] = std::max(record.metrics["load"], host["load"].get<double>());
   const Json libraries = launch.value("libraries", Json::object());
   if (libraries.is_object() && !libraries.empty()) record.facts["libraries"] = dumped(libraries);
 }
 
 /// JSON has no NaN and no infinity; such metrics are written as null.
-double figure_of(const Json& value) {
+double metric_of(const Json& value) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
 /// If a run was killed after its last checkpoint, its last launch trained no steps and its
 /// result.json lacks their metrics, which are in the log.
 void add_logged_steps(TrialRecord& record) {
-  if (!record.figures.contains("steps") || record.figures.contains("loss")) return;
+  if (!record.metrics.contains("steps") || record.metrics.contains("loss")) return;
   const std::vector<nlohmann::json> lines = read_lines(run_file(record.directory, kMetricsFile));
-  if (lines.empty() || number_in(lines.back(), "step") != record.figures["steps"]) return;
+  if (lines.empty() || number_in(lines.back(), "step") != record.metrics["steps"]) return;
   Json logged = to_json(total(metrics_of(lines)));
   for (const char* key : {"loss", "lr", "grad_norm", "peak_bytes"})
     for (const nlohmann::json& line : lines)
       if (line.contains(key)) logged[key] = line[key];
   for (const auto& [key, value] : logged.items())
-    if (value.is_number() || value.is_null()) record.figures.emplace(key, figure_of(value));
+    if (value.is_number() || value.is_null()) record.metrics.emplace(key, metric_of(value));
 }
 
 /// The evaluation that represents the run: that of its best checkpoint or, for an unfinished run,
 /// the latest. Null: that of result.json.
 const ValidationPoint* evaluation_of(const RunLog& log, const TrialRecord& record) {
   if (log.validations.empty()) return nullptr;
-  if (!record.figures.contains("validation_loss")) return &log.validations.back();
-  const auto best = record.figures.find("best_step");
-  if (best == record.figures.end() ||
+  if (!record.metrics.contains("validation_loss")) return &log.validations.back();
+  const auto best = record.metrics.find("best_step");
+  if (best == record.metrics.end() ||
       setting_text(keys_of_run(record.directory)["checkpoint.best"]).empty())
     return nullptr;
   const auto found = std::ranges::find(log.validations, best->second, &ValidationPoint::step);
@@ -105,10 +105,10 @@ const ValidationPoint* evaluation_of(const RunLog& log, const TrialRecord& recor
 }
 
 void take_evaluation(const ValidationPoint& point, TrialRecord& record) {
-  std::erase_if(record.figures,
-                [](const auto& figure) { return figure.first.starts_with("validation_"); });
-  for (const auto& [name, value] : point.figures)
-    if (name != "step" && name != "seconds") record.figures["validation_" + name] = value;
+  std::erase_if(record.metrics,
+                [](const auto& metric) { return metric.first.starts_with("validation_"); });
+  for (const auto& [name, value] : point.metrics)
+    if (name != "step" && name != "seconds") record.metrics["validation_" + name] = value;
   for (const auto& [name, text] :
        {std::pair("data", point.data), std::pair("measure", point.measure)})
     if (!text.empty()) record.facts[std::string("validation_") + name] = text;
@@ -122,12 +122,12 @@ TrialRecord record_of(const Json& json, const std::string& source) {
   for (const auto& [key, value] : json.at("settings").items())
     record.settings.emplace_back(key, value);
   for (const auto& [key, value] : json.at("figures").items())
-    record.figures[key] = figure_of(value);
+    record.metrics[key] = metric_of(value);
   json.at("facts").get_to(record.facts);
   record.error = json.value("error", "");
   record.study = json.value("study", "");
   for (const Json& rung : json.value("rungs", Json::array()))
-    record.rungs.push_back({rung.at("steps"), figure_of(rung.at("metric"))});
+    record.rungs.push_back({rung.at("steps"), metric_of(rung.at("metric"))});
   return record;
 }
 
@@ -136,7 +136,7 @@ TrialRecord record_of(const Json& json, const std::string& source) {
 nlohmann::ordered_json to_json(const TrialRecord& record) {
   Json json = {{"trial", record.number},     {"state", name_of(record.state)},
                {"error", record.error},      {"directory", record.directory},
-               {"settings", Json::object()}, {"figures", record.figures},
+               {"settings", Json::object()}, {"figures", record.metrics},
                {"facts", record.facts}};
   for (const auto& [key, value] : record.settings) json["settings"][key] = value;
   for (const TrialRung& rung : record.rungs)
@@ -173,7 +173,7 @@ void harvest(TrialRecord& record) {
     take_evaluation(*point, record);
   if (const StepCurve seconds = training_seconds(log);
       !seconds.value.empty() && seconds.value.back() > 0)
-    record.figures["train_s"] = seconds.value.back();
+    record.metrics["train_s"] = seconds.value.back();
   take_launch(last_line(run_file(record.directory, kLaunchesFile)), record);
 }
 

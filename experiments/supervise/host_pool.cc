@@ -84,7 +84,7 @@ std::vector<HostPool::Group> HostPool::silent(const std::vector<Group>& groups,
 std::vector<std::string> HostPool::ask(const char* task) {
   constexpr std::size_t kParts = 8;
   std::set<std::string> lost;
-  for (std::vector<Group> groups = groups_of(hosts_, kUsualLaunches); !groups.empty();) {
+  for (std::vector<Group> groups = groups_of(hosts_, kDefaultLaunches); !groups.empty();) {
     std::vector<Group> among;
     for (const Group& group : silent(groups, task))
       if (group.size() == 1)

@@ -1,7 +1,8 @@
 // The hosts of a supervised run: tracks which of them respond and selects those of the next launch.
 // Invariants: a host that does not respond in time is not used until it does; hosts are used in the
 // given order, so that the last ones are spares. Cost: if all of n hosts respond, one round of
-// min(n, kUsualLaunches) launches; a lost host adds a round per factor of 8 in n / kUsualLaunches.
+// min(n, kDefaultLaunches) launches; a lost host adds a round per factor of 8 in n /
+// kDefaultLaunches.
 #pragma once
 
 #include <functional>
@@ -20,7 +21,7 @@ class HostPool {
   /// the time of the first response, since machines may be loaded. Without any response, waits for
   /// the longest time.
   static constexpr double kAnswerSeconds = 2, kTimesFirst = 4, kLongestSeconds = 20;
-  static constexpr std::size_t kUsualLaunches = 16;
+  static constexpr std::size_t kDefaultLaunches = 16;
 
   /// A launcher that runs a process on each given host, which performs `task` and prints kAnswer.
   using Question = std::function<ProcessOptions(const std::vector<Host>&, const char* task)>;

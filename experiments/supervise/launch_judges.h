@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "experiments/launcher/child_process.h"
 #include "experiments/machine/fault_log.h"
-#include "experiments/machine/lasting.h"
+#include "experiments/machine/persistent_state.h"
 
 namespace concertina {
 
@@ -57,7 +57,7 @@ class StoppedRanks {
   Verdict look(const ProcessFacts& facts);
 
  private:
-  Lasting stopped_;
+  PersistentState stopped_;
 };
 
 /// Detects that the launcher does not start ranks, or does not return after they exited.
@@ -80,7 +80,7 @@ class Launching {
 
  private:
   double launched_, last_ = 0;  // start; last time with a rank, 0: never
-  Lasting stopped_;
+  PersistentState stopped_;
   double question_after_ = kQuestionSeconds;
 };
 

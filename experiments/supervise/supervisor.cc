@@ -102,7 +102,7 @@ class Supervisor {
                 if (*task != 0) args.emplace_back(task);
                 for (Host& host : hosts) host.slots = 1;
                 ProcessOptions question = launch(slots_of(hosts), args, hosts_text(hosts));
-                question.told_of_our_end = true;
+                question.terminate_with_parent = true;
                 return question;
               }),
         ranks_(training.ranks) {}
@@ -140,7 +140,7 @@ class Supervisor {
   /// The judges of a launch, and the faults that it has reported.
   struct Watched {
     std::uintmax_t launches = 0;  // launch_bytes() before
-    double next_look = 0;
+    double next_poll = 0;
     Verdict open{};  // a fault after which the launch may still continue by itself
     Absence absence{};
     StoppedRanks stopped{};
@@ -155,7 +155,7 @@ class Supervisor {
       const LaunchEnd end = watch(*process);
       process.reset();
       launched_ = true;
-      if (is_finished(directory_, config_, /*or_longer=*/true) || stopped() || !goes_on(end))
+      if (is_finished(directory_, config_, /*or_longer=*/true) || stopped() || !should_restart(end))
         return;
       wait(record(end, /*in_place=*/false));
       if (stopped()) return;
@@ -247,7 +247,7 @@ class Supervisor {
         if (!open || open->kind == FaultKind::failed)
           open = LaunchEnd{fault->kind, fault->what, now()};
         if (!fault->in_place.value_or(false) && !ends_itself(fault->kind)) return open;
-      } else if (open && tells_in_place(line)) {
+      } else if (open && is_in_place_report(line)) {
         record(*open, /*in_place=*/true);
         open.reset();
         launch.absence.lose();
@@ -260,9 +260,9 @@ class Supervisor {
     if (summary_.stopped_by == 0 && (summary_.stopped_by = stop_signal()) != 0) {
       // Open MPI and srun forward USR1 and wait; after TERM they give the ranks only a second.
       child.signal(SIGUSR1);
-      told_at_ = now();
+      stop_time_ = now();
     }
-    if (summary_.stopped_by == 0 || now() <= told_at_ + kStopSeconds) return std::nullopt;
+    if (summary_.stopped_by == 0 || now() <= stop_time_ + kStopSeconds) return std::nullopt;
     return LaunchEnd{FaultKind::ended,
                      fmt::format("still running {:g} s after the request to stop", kStopSeconds),
                      now()};
@@ -272,8 +272,8 @@ class Supervisor {
   /// ends the launch as well.
   Verdict judge_processes(ChildProcess& child, Watched& launch) {
     if (launch.open) launch.absence.excuse(now());
-    if (now() < launch.next_look) return std::nullopt;
-    launch.next_look = now() + kRanksSeconds;
+    if (now() < launch.next_poll) return std::nullopt;
+    launch.next_poll = now() + kRanksSeconds;
     ProcessFacts facts = child.look();
     facts.begun = launch_bytes() != launch.launches;
     Verdict end = launch.absence.look(facts);
@@ -300,7 +300,7 @@ class Supervisor {
   }
 
   /// Whether to start another launch after `end`; if not, the summary has the reason.
-  bool goes_on(const LaunchEnd& end) {
+  bool should_restart(const LaunchEnd& end) {
     const bool older = is_refused(end) && put_damaged_aside(checkpoints_, end.why);
     const auto stop = policy_->after({.end = end,
                                       .hosts = hosts_,
@@ -391,7 +391,7 @@ class Supervisor {
   std::vector<std::string> fit_{};  // arguments that make the config fit them
   SuperviseSummary summary_{};
   std::optional<RestartPolicy> policy_{};
-  double told_at_ = 0;                  // when the launch was asked to stop
+  double stop_time_ = 0;                // when the launch was asked to stop
   bool launched_ = false;               // at least once
   std::uintmax_t launches_before_ = 0;  // launch_bytes() before the first launch
 };

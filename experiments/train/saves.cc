@@ -21,7 +21,7 @@ void Saves::save(std::int64_t step, const std::function<nlohmann::json()>& progr
     const double start = now();
     finish();
     waited_ += now() - start;
-    tell_of_waiting();
+    report_waiting();
   }
   step_ = step;
   stalled_ = 0;
@@ -93,7 +93,7 @@ void Saves::committed(const SavedCheckpoint& saved) {
   if (launch_.monitor)
     launch_.monitor->event(saved.step, EventKind::checkpoint,
                            {{"seconds", stalled_}, {"durable_s", saved.seconds}});
-  tell_of_room();
+  report_low_room();
 }
 
 std::int64_t Saves::best() const {
@@ -123,7 +123,7 @@ void Saves::keep_room() {
   if (writer_.busy() || !std::exchange(lacks_room_, false) || !launch_.leads()) return;
   room_bytes_ = checkpoint_bytes(launch_.trainer);
   hold_room();
-  tell_of_room();
+  report_low_room();
 }
 
 void Saves::hold_room() {
@@ -141,19 +141,19 @@ void Saves::warn(fmt::format_string<Values...> text, Values&&... values) {
   log::warn(text, std::forward<Values>(values)...);
 }
 
-void Saves::tell_of_room() {
+void Saves::report_low_room() {
   const std::optional<Error> error = std::exchange(no_room_, std::nullopt);
   if (error && !std::exchange(told_room_, true))
     warn("no space for the next checkpoint (up to {:.1f} MiB): {} ({})",
          static_cast<double>(room_bytes_) / (1 << 20), error->message(), launch_.checkpoints);
 }
 
-void Saves::tell_of_waiting() {
+void Saves::report_waiting() {
   constexpr double kMuchSeconds = 1, kMuch = 0.05;
-  if (!launch_.monitor || told_waiting_ || waited_ < kMuchSeconds ||
+  if (!launch_.monitor || reported_waiting_ || waited_ < kMuchSeconds ||
       waited_ < kMuch * (now() - launch_.started))
     return;
-  told_waiting_ = true;
+  reported_waiting_ = true;
   warn(
       "steps have waited {:.1f} s for checkpoints that were due before the previous ones were "
       "written; this storage needs a checkpoint.every larger than {}",

@@ -51,10 +51,10 @@ class Saves {
   void committed(const SavedCheckpoint& saved);
   std::int64_t best() const;
   CheckpointWriter::After after_commit();
-  void tell_of_waiting();
+  void report_waiting();
   void keep_room();
   void hold_room();
-  void tell_of_room();
+  void report_low_room();
   template <class... Values>
   void warn(fmt::format_string<Values...> text, Values&&... values);
 
@@ -65,7 +65,7 @@ class Saves {
   double waited_ = 0;      // seconds that checkpoints waited for previous ones
   double seconds_ = 0;
   int unsaved_ = 0;  // checkpoints in a row that could not be written; on the rank that reports
-  bool told_waiting_ = false, told_room_ = false;
+  bool reported_waiting_ = false, told_room_ = false;
   bool unpruned_ = true;    // no step has confirmed the newest checkpoint yet
   bool lacks_room_ = true;  // for the next checkpoint
   // These belong to the thread that commits while the writer is busy.

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kLoss = "validation_loss";
 
 /// The metric that the config names, with its direction.
-Metric find_figure(const RunConfig& config, std::span<const Field> reads,
+Metric find_metric(const RunConfig& config, std::span<const Field> reads,
                    std::shared_ptr<const Dataset> dataset) {
   const std::string& name = config.checkpoint.best;
   if (name.empty() && config.run.patience == 0) return {};
@@ -54,22 +54,22 @@ Selection::Selection(const RunConfig& config, std::span<const Field> reads,
     : keeps_(!config.checkpoint.best.empty()),
       patience_(config.run.patience),
       least_(config.run.least_improvement),
-      figure_(find_figure(config, reads, std::move(dataset))),
-      figures_(figure_.minimise),
-      waiting_(figure_.minimise, least_) {}
+      metric_(find_metric(config, reads, std::move(dataset))),
+      metrics_(metric_.minimise),
+      waiting_(metric_.minimise, least_) {}
 
 void Selection::see(std::int64_t step, const Validation& validation, bool due) {
-  const double value = value_of(validation, figure_.name);
-  BestFigure next = waiting_;
+  const double value = value_of(validation, metric_.name);
+  BestMetric next = waiting_;
   if (next.see(value) || due) waiting_ = next;
-  if (!figures_.see(value)) return;
-  before_ = std::exchange(best_, BestCommit{figure_.name, step, value});
+  if (!metrics_.see(value)) return;
+  before_ = std::exchange(best_, BestCommit{metric_.name, step, value});
 }
 
 void Selection::lost() {
   best_ = before_;
-  figures_ = BestFigure(figure_.minimise);
-  if (best_) figures_.see(best_->value);
+  metrics_ = BestMetric(metric_.minimise);
+  if (best_) metrics_.see(best_->value);
 }
 
 void Selection::forget() {
@@ -79,26 +79,26 @@ void Selection::forget() {
 
 nlohmann::json Selection::progress() const {
   nlohmann::json progress = {
-      {"by", figure_.name}, {"no_better", waiting_.no_better()}, {"waiting_for", waiting_.best()}};
+      {"by", metric_.name}, {"no_better", waiting_.no_better()}, {"waiting_for", waiting_.best()}};
   if (best_) progress.update({{"step", best_->step}, {"value", best_->value}, {"kept", keeps_}});
   return progress;
 }
 
 void Selection::restore(const nlohmann::json& stored) {
-  if (!stored.is_object() || stored.value("by", "") != figure_.name) return;
+  if (!stored.is_object() || stored.value("by", "") != metric_.name) return;
   const auto number = [&](const char* key) {
     const auto value = stored.find(key);
     return value != stored.end() && value->is_number() ? value->get<double>() : std::nan("");
   };
   waiting_.restore(number("waiting_for"), stored.value("no_better", 0));
   if (!stored.contains("step") || (keeps_ && !stored.value("kept", false))) return;
-  best_ = BestCommit{figure_.name, stored["step"].get<std::int64_t>(), number("value")};
-  figures_.restore(best_->value, 0);
+  best_ = BestCommit{metric_.name, stored["step"].get<std::int64_t>(), number("value")};
+  metrics_.restore(best_->value, 0);
 }
 
 std::string ending(const Selection& selection) {
   return fmt::format("{} without a better {}", counted(selection.no_better(), "evaluation"),
-                     selection.figure());
+                     selection.metric());
 }
 
 std::string standing(const Selection& selection, std::int64_t step) {

@@ -11,7 +11,7 @@
 
 #include "experiments/config/config.h"
 #include "experiments/evaluate/evaluate.h"
-#include "experiments/record/best_figure.h"
+#include "experiments/record/best_metric.h"
 #include "experiments/run/best_commit.h"
 
 namespace concertina {
@@ -28,7 +28,7 @@ class Selection {
   /// Whether the best commit is kept.
   bool keeps() const { return keeps_; }
   /// The metric, such as "validation_loss" or "accuracy"; empty if none is used.
-  const std::string& figure() const { return figure_.name; }
+  const std::string& metric() const { return metric_.name; }
 
   /// Records the evaluation after `step`. `due`: whether it is one of those every eval.every steps,
   /// which patience counts.
@@ -57,8 +57,8 @@ class Selection {
   bool keeps_;
   int patience_;
   double least_;
-  Metric figure_;
-  BestFigure figures_, waiting_;  // all evaluations; with run.least_improvement
+  Metric metric_;
+  BestMetric metrics_, waiting_;  // all evaluations; with run.least_improvement
   std::optional<BestCommit> best_, before_;
 };
 

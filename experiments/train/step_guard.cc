@@ -32,16 +32,16 @@ std::string first_bad_weight(const State& state) {
 }
 
 /// Names of tensors whose digests differ between ranks.
-std::set<std::string> unlike_tensors(const std::vector<nlohmann::json>& all) {
+std::set<std::string> different_tensors(const std::vector<nlohmann::json>& all) {
   std::map<std::string, std::string> first;
-  std::set<std::string> unlike;
+  std::set<std::string> different;
   for (const nlohmann::json& one : all)
     if (one.is_object())
       for (const auto& [name, digest] : one.at("digests").items()) {
         const auto [place, is_new] = first.emplace(name, digest);
-        if (!is_new && place->second != digest) unlike.insert(name);
+        if (!is_new && place->second != digest) different.insert(name);
       }
-  return unlike;
+  return different;
 }
 
 }  // namespace
@@ -84,8 +84,8 @@ std::optional<StepResult> StepGuard::train(std::int64_t step, BatchSource& sourc
     }
     // If `concertina run` supervises the launch, it would be restarted from there after a stop:
     // going back has the same effect, and shows whether the fault was transient.
-    const bool goes_back = policy == "rollback" || (policy == "stop" && !supervised_run().empty());
-    if (!goes_back || !launch_.gone_back.insert(step).second) stop(step, fault, repaired);
+    const bool rolls_back = policy == "rollback" || (policy == "stop" && !supervised_run().empty());
+    if (!rolls_back || !launch_.rollback_steps.insert(step).second) stop(step, fault, repaired);
     tell(step, fault, "goes back");
     return std::nullopt;
   }
@@ -137,7 +137,7 @@ StepGuard::Report StepGuard::report_state(std::int64_t step,
   if (places.empty())
     places.push_back(fmt::format("rank{} {}: {}", report.ranks.size() > 1 ? "s" : "",
                                  fmt::join(report.ranks, ", "),
-                                 fmt::join(unlike_tensors(all), ", ")));
+                                 fmt::join(different_tensors(all), ", ")));
   report.what =
       any["known"].get<bool>()
           ? fmt::format(
@@ -164,7 +164,7 @@ void StepGuard::tell(std::int64_t step, const Report& report, const std::string&
 
 void StepGuard::stop(std::int64_t step, const Report& report, bool repaired) const {
   std::string what = report.what;
-  if (repaired || launch_.gone_back.contains(step))
+  if (repaired || launch_.rollback_steps.contains(step))
     what += ", again after the run was repaired, so it is not transient";
   else if (skipped_ > kMostSkipped)
     what += fmt::format(", after {} skipped steps", kMostSkipped);

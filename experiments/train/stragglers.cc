@@ -50,9 +50,9 @@ std::vector<double> over_median(const std::vector<std::vector<double>>& rows, st
 }
 
 /// Whether to report a rise of `size`: one that fluctuates with the noise is reported once.
-bool is_new(int& told, double size) {
-  if (size == 0) return told = std::max(0, told - 1), false;
-  return std::exchange(told, static_cast<int>(2 * Stragglers::kWindow)) == 0;
+bool is_new(int& cooldown, double size) {
+  if (size == 0) return cooldown = std::max(0, cooldown - 1), false;
+  return std::exchange(cooldown, static_cast<int>(2 * Stragglers::kWindow)) == 0;
 }
 
 /// The units of a rank's stages, in their order.
@@ -186,8 +186,8 @@ std::optional<Straggler> Stragglers::slower_than_before() {
   std::vector<Row> own;
   for (std::size_t m = 0; m < members_.size(); ++m) {
     Row row = growth(m);
-    const double usual = median({row.begin(), row.begin() + static_cast<long>(before())});
-    for (double& value : row) value -= usual;
+    const double typical = median({row.begin(), row.begin() + static_cast<long>(before())});
+    for (double& value : row) value -= typical;
     own.push_back(std::move(row));
   }
   std::optional<Straggler> found;
@@ -197,8 +197,8 @@ std::optional<Straggler> Stragglers::slower_than_before() {
     // If only the others have become faster, this rank is not a straggler.
     const double size =
         std::min(rise(over, before(), kLeastGrowth), rise(own[m], before(), kLeastGrowth));
-    members_[m].told_replicas = members_[m].told_replicas || size > 0;
-    if (!is_new(members_[m].told, size) || size <= most) continue;
+    members_[m].reported_replicas = members_[m].reported_replicas || size > 0;
+    if (!is_new(members_[m].cooldown, size) || size <= most) continue;
     most = size;
     const auto [kind, times] = slowest_kind(m);
     found = Straggler{.rank = members_[m].rank, .action = kind, .times = times};
@@ -212,12 +212,12 @@ std::optional<Straggler> Stragglers::slower_than_replicas() {
   for (std::size_t m = 0; m < members_.size(); ++m) rows.push_back(growth(m));
   for (std::size_t m = 0; m < members_.size(); ++m) {
     Member& member = members_[m];
-    if (member.replicas.empty() || member.told_replicas) continue;
+    if (member.replicas.empty() || member.reported_replicas) continue;
     const Row over = over_median(rows, m, member.replicas);
     // Over all cells, so that no temporary load of the machine counts.
     const double size = median(over);
     if (size < std::max(kLeastOfReplicas, kNoises * noise(over))) continue;
-    member.told_replicas = true;
+    member.reported_replicas = true;
     return Straggler{.rank = member.rank,
                      .action = slowest_kind(m).first,
                      .times = std::exp(size),
@@ -256,7 +256,7 @@ std::optional<Straggler> Stragglers::slower_link() {
   }
   bool fresh = false;
   for (Member& member : members_)
-    if (is_new(member.told_link, &member == late ? grown : 0)) fresh = true;
+    if (is_new(member.link_cooldown, &member == late ? grown : 0)) fresh = true;
   return fresh ? std::optional(found) : std::nullopt;
 }
 

@@ -46,8 +46,8 @@ class Stragglers {
     std::vector<std::size_t> others{};    // at most kCompared, by index
     std::vector<std::size_t> replicas{};  // those with the same stages
     int links[2] = {-1, -1};              // members that send F, B to it
-    int told = 0, told_link = 0;          // cells until it may be reported again
-    bool told_replicas = false;
+    int cooldown = 0, link_cooldown = 0;  // cells until it may be reported again
+    bool reported_replicas = false;
   };
   struct Cell {
     std::vector<StepPace> paces;  // means, by member

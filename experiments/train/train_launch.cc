@@ -123,7 +123,7 @@ void TrainLaunch::open() {
   snapshots.emplace(world, trainer.hosts(), directory, config.checkpoint.snapshot_every,
                     !mode_.dry_run && !supervised_run().empty());
   const bool found = load(stored);
-  if (leads()) found ? refuse_from_scratch() : start_anew();
+  if (leads()) found ? refuse_from_scratch() : start_from_scratch();
   if (!found) make_first_state();
   settle_lr_steps(stored);
   if (leads() && !mode_.dry_run) open_logs(stored);
@@ -204,14 +204,14 @@ void TrainLaunch::restore_selection() {
   });
   if (!lacks) return;
   if (leads())
-    log::warn("the best checkpoint by {}, of step {}, is no longer in {}", selection.figure(),
+    log::warn("the best checkpoint by {}, of step {}, is no longer in {}", selection.metric(),
               selection.best()->step, checkpoints);
   selection.forget();
 }
 
 /// Called on rank 0 if no commit was found. A supervised launch lost before its first commit has
 /// left only logs. If there was a commit before, a user must decide what happened to it.
-void TrainLaunch::start_anew() {
+void TrainLaunch::start_from_scratch() {
   const bool nothing_lost = !supervised_run().empty() && !has_committed(directory);
   if (!mode_.from_scratch && !(nothing_lost && history.steps > 0))
     return require_no_steps(history, config);
@@ -310,12 +310,12 @@ void go_on_in_place(RunConfig& config, MpiEnvironment& mpi) {
                          newest_whole(snapshot_parts(snapshot_run(run_directory(config))));
   const LocalState local = mpi.local_state();
   const bool may = has_state && std::ssize(local.dead) <= config.parallel.spare;
-  if (local.speaks && !local.dead.empty()) tell_of_death(local.dead, mpi.world().rank(), may);
+  if (local.speaks && !local.dead.empty()) report_death(local.dead, mpi.world().rank(), may);
   if (!may) throw death_of(local.dead, -1);
   config.parallel.spare -= mpi.go_on();
   if (config.parallel.spare < 0)
     throw_failure("more ranks have died than there were spares", run_directory(config));
-  if (mpi.world().rank() == 0) tell_in_place(mpi.lost());
+  if (mpi.world().rank() == 0) report_in_place(mpi.lost());
 }
 
 }  // namespace concertina

@@ -50,10 +50,10 @@ class TrainLaunch : public Launch {
   const int lost;                      // ranks lost by a launch that continues in place
   nlohmann::json progress = nlohmann::json::object();  // state of the policies, by name
   Selection selection;
-  std::optional<Snapshots> snapshots;  // set by open()
-  std::unique_ptr<Monitor> monitor;    // on rank 0
-  std::set<std::int64_t> gone_back;    // steps from which the run has gone back
-  nlohmann::ordered_json fault;        // on rank 0: facts of the last of these events
+  std::optional<Snapshots> snapshots;     // set by open()
+  std::unique_ptr<Monitor> monitor;       // on rank 0
+  std::set<std::int64_t> rollback_steps;  // steps from which the run has gone back
+  nlohmann::ordered_json fault;           // on rank 0: facts of the last of these events
 
   /// The config as requested, before ranks were lost: the next launch has all of them again.
   RunConfig asked() const;
@@ -64,7 +64,7 @@ class TrainLaunch : public Launch {
   std::optional<std::int64_t> load_newest(nlohmann::json& stored);
   bool load(nlohmann::json& stored);
   void make_first_state();
-  void start_anew();
+  void start_from_scratch();
   void restore_selection();
   void refuse_from_scratch() const;
   void settle_lr_steps(const nlohmann::json& stored);

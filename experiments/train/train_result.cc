@@ -16,8 +16,8 @@
 #include "experiments/launch/launch.h"
 #include "experiments/machine/exit.h"
 #include "experiments/predict/measured_costs.h"
-#include "experiments/record/launch_figures.h"
-#include "experiments/record/report_figures.h"
+#include "experiments/record/launch_metrics.h"
+#include "experiments/record/report_metrics.h"
 #include "experiments/record/run_costs.h"
 #include "io/log_lines.h"
 #include "io/metrics.h"
@@ -27,7 +27,7 @@
 namespace concertina {
 namespace {
 
-// The parts of result.json besides the metrics of its steps (experiments/record/launch_figures.h).
+// The parts of result.json besides the metrics of its steps (experiments/record/launch_metrics.h).
 // Invariant: runs only on rank 0, after the last step and costs.json.
 using Json = nlohmann::ordered_json;
 
@@ -39,19 +39,19 @@ int batches_of(const RunTrace& trace, const Job& job) {
   return std::max(1, microbatches / job.microbatches);
 }
 
-Json recorded_json(const RunTrace& trace, const ReportFigures& figures, int batches) {
+Json recorded_json(const RunTrace& trace, const ReportMetrics& metrics, int batches) {
   return {{"first_step", trace.steps.front().front().step},
           {"steps", batches * std::ssize(trace.steps)},
-          {"median_step_ms", figures.seconds * 1e3 / batches},
-          {"bubble", figures.bubble()},
-          {"bubble_causes", to_json(figures.causes())}};
+          {"median_step_ms", metrics.seconds * 1e3 / batches},
+          {"bubble", metrics.bubble()},
+          {"bubble_causes", to_json(metrics.causes())}};
 }
 
 /// Keys: predicted_step_ms and predicted_bubble, as in the report for the typical recorded step, or
 /// from costs.json alone if there is no trace. With a trace also recorded: first_step, steps,
 /// median_step_ms (from the first rank's start to the last one's end), bubble, bubble_causes
 /// (shares of the step that add up to it), means over ranks.
-Json predicted_figures(const Launch& launch, const std::string& directory,
+Json predicted_metrics(const Launch& launch, const std::string& directory,
                        const std::optional<RunTrace>& trace) {
   const Assignment& assignment = launch.trainer.assignment();
   // A trace numbers only the working ranks.
@@ -59,11 +59,11 @@ Json predicted_figures(const Launch& launch, const std::string& directory,
                                        trace ? trace->plan : assignment.plan);
   Json json;
   if (trace) {  // as in `report`: recorded times include the cost of shared cores
-    const ReportFigures figures = compute_figures(*trace, known);
+    const ReportMetrics metrics = compute_metrics(*trace, known);
     const int batches = batches_of(*trace, launch.trainer.job());
-    json["predicted_step_ms"] = figures.predicted_seconds * 1e3 / batches;
-    json["predicted_bubble"] = figures.predicted_bubble();
-    json["recorded"] = recorded_json(*trace, figures, batches);
+    json["predicted_step_ms"] = metrics.predicted_seconds * 1e3 / batches;
+    json["predicted_bubble"] = metrics.predicted_bubble();
+    json["recorded"] = recorded_json(*trace, metrics, batches);
   } else if (known.costs) {
     const Timeline timeline = simulate(assignment.plan, assignment.layout, *known.costs);
     json["predicted_step_ms"] = timeline.makespan * 1e3 / assignment.batches;
@@ -108,9 +108,9 @@ bool is_of_step(const std::string& path, std::int64_t step) {
 
 }  // namespace
 
-Figure model_flops_utilization(const Launch& launch, double seconds) {
+MetricValue model_flops_utilization(const Launch& launch, double seconds) {
   const double peak = peak_flops_per_s(launch.config, launch.backend->describe());
-  if (peak <= 0) return kNoFigure;
+  if (peak <= 0) return kNoValue;
   const Job& job = launch.trainer.job();
   return model_flops(job.model, job.microbatches) / (seconds * peak * launch.world.size());
 }
@@ -137,21 +137,21 @@ void save_costs(TrainLaunch& launch, CostRecord& record, const MoveRates& moves,
   }
 }
 
-void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
+void save_result(const TrainLaunch& launch, const LaunchMetrics& metrics,
                  const LaunchSummary& summary, const std::string& hash,
                  const std::optional<RunTrace>& trace) {
   const std::string path = run_file(launch.directory, kResultFile);
   if (!summary.last && is_of_step(path, summary.step)) return;
-  nlohmann::ordered_json result = to_json(figures, summary);
-  const Figure share = summary.last
-                           ? model_flops_utilization(
-                                 launch, figures.seconds() / static_cast<double>(figures.steps()))
-                           : kNoFigure;
+  nlohmann::ordered_json result = to_json(metrics, summary);
+  const MetricValue share =
+      summary.last ? model_flops_utilization(
+                         launch, metrics.seconds() / static_cast<double>(metrics.steps()))
+                   : kNoValue;
   if (share > 0)
     result.update({{"mfu", share},
                    {"peak_tflops_per_rank",
                     peak_flops_per_s(launch.config, launch.backend->describe()) * 1e-12}});
-  if (summary.last) result.update(predicted_figures(launch, launch.directory, trace));
+  if (summary.last) result.update(predicted_metrics(launch, launch.directory, trace));
   result.update(about_run(launch));
   const Json confusion = confusion_json(summary.validation, launch.dataset->classes());
   for (const auto& [key, value] : confusion.items()) result["validation_" + key] = value;
@@ -176,13 +176,13 @@ void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
     }
 }
 
-std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figures,
+std::string closing_words(const TrainLaunch& launch, const LaunchMetrics& metrics,
                           const LaunchSummary& summary, const std::string& text) {
   const Validation& validation = summary.validation;
   std::string words = fmt::format("nothing was left to train at step {}\n", summary.step);
   if (summary.last)
     words = fmt::format("trained {}, loss {}, {} tokens/s\n", counted(summary.step, "step"),
-                        number_text(summary.last->loss), format_rate(figures.tokens_per_s()));
+                        number_text(summary.last->loss), format_rate(metrics.tokens_per_s()));
   if (validation.targets > 0)
     words +=
         fmt::format("held-out loss {} {}{}, over {}{}; evaluations took {:.0f}% of this launch\n",

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "experiments/record/launch_figures.h"
+#include "experiments/record/launch_metrics.h"
 #include "experiments/record/run_trace.h"
 #include "experiments/train/train_launch.h"
 #include "parallel/predict/cost_record.h"
@@ -14,7 +14,7 @@
 namespace concertina {
 
 /// The model FLOPs utilization of a step of `seconds`, if the peak rate is known.
-Figure model_flops_utilization(const Launch& launch, double seconds);
+MetricValue model_flops_utilization(const Launch& launch, double seconds);
 
 /// Logs how the leader's kernels were launched, if that can vary.
 void log_passes(const Backend& backend);
@@ -25,12 +25,12 @@ void save_costs(TrainLaunch& launch, CostRecord& record, const MoveRates& moves,
 
 /// Writes result.json. After a launch that trained nothing, keeps the values of the last step.
 /// Tries twice; the error then says that the run itself is complete.
-void save_result(const TrainLaunch& launch, const LaunchFigures& figures,
+void save_result(const TrainLaunch& launch, const LaunchMetrics& metrics,
                  const LaunchSummary& summary, const std::string& hash,
                  const std::optional<RunTrace>& trace);
 
 /// The final text for stdout; `text` was generated, or is empty.
-std::string closing_words(const TrainLaunch& launch, const LaunchFigures& figures,
+std::string closing_words(const TrainLaunch& launch, const LaunchMetrics& metrics,
                           const LaunchSummary& summary, const std::string& text);
 
 }  // namespace concertina

@@ -91,7 +91,7 @@ Training::Training(TrainLaunch& launch)
                     foreseen_freezes(freeze_rules(launch.config, launch.trainer.job().model),
                                      freeze_points(launch))}),
       policies_{&freezing_, &repartition_},
-      figures_(static_cast<double>(tokens_of_step(launch.config))),
+      metrics_(static_cast<double>(tokens_of_step(launch.config))),
       saves_(launch),
       done_(launch.done),
       hooks_(hooks()) {
@@ -178,9 +178,9 @@ bool Training::train_step(Tracing& tracing) {
   tracing.after_step(first);
   done_ += step_.batches;
   summary_.last = step_.result;
-  figures_.add(step_.batches, step_.seconds / step_.batches, step_.bubble);
+  metrics_.add(step_.batches, step_.seconds / step_.batches, step_.bubble);
   if (launch_.monitor) record();
-  if (step_.straggler) tell_of_straggler(*step_.straggler);
+  if (step_.straggler) report_straggler(*step_.straggler);
   return true;
 }
 
@@ -209,7 +209,7 @@ void Training::exchange_news(double start) {
 std::vector<StepHook> Training::hooks() {
   using All = const std::vector<double>&;
   return {
-      {[this] { return std::max<double>(stop_signal(), trainer_.told()); },
+      {[this] { return std::max<double>(stop_signal(), trainer_.stop_requested()); },
        [this](All all) { step_.signal = static_cast<int>(std::ranges::max(all)); }},
       {[this] { return std::max(0.0, idle_share(trainer_, step_.own_seconds)); },
        [this](All all) {
@@ -283,7 +283,7 @@ Validation Training::validate_model(std::int64_t step, std::int64_t batches, boo
   }
   HeldOut held_out{.batches = batches};
   if (launch_.monitor)
-    held_out.progress = [this](auto... figures) { launch_.monitor->evaluation(figures...); };
+    held_out.progress = [this](auto... metrics) { launch_.monitor->evaluation(metrics...); };
   Validation result = evaluate(trainer_, launch_.dataset, held_out, stop);
   if (launch_.monitor && result.targets > 0) {
     if (!measure_)
@@ -337,7 +337,7 @@ void Training::decide(Tracing& tracing) {
             adoption ? fmt::format("; in {:.2f} s", adoption->seconds) : "");
 }
 
-void Training::tell_of_straggler(const Straggler& found) {
+void Training::report_straggler(const Straggler& found) {
   const std::string& host = launch_.cores[static_cast<std::size_t>(found.rank)].host;
   launch_.monitor->clear();
   log::warn("after step {}: {} ({})", done_, to_text(found), host);
@@ -384,10 +384,10 @@ void Training::periodic_validation(std::int64_t step, bool due) {
   if (launch_.monitor)
     launch_.monitor->say(held_out_line(step, launch_.config.run.steps, result) +
                          standing(launch_.selection, step));
-  const double between = figures_.median_seconds() * static_cast<double>(eval.every);
+  const double between = metrics_.median_seconds() * static_cast<double>(eval.every);
   const double share = result.seconds / (result.seconds + between);
-  if (!launch_.monitor || told_eval_share_ || share < 0.1) return;
-  told_eval_share_ = true;
+  if (!launch_.monitor || reported_eval_share_ || share < 0.1) return;
+  reported_eval_share_ = true;
   launch_.monitor->clear();
   log::info(
       "an evaluation over {} takes {:.1f} s, {:.0f}% of the time between evaluations: "
@@ -406,7 +406,7 @@ Validation Training::final_validation(const std::function<bool()>& stop) {
 }
 
 /// Whether any rank received a stop signal. Collective.
-bool Training::told_to_stop() {
+bool Training::stop_requested() {
   launch_.watchdog.at("gathering signals");
   const auto mine = static_cast<double>(stop_signal());
   stopped_by_ = static_cast<int>(largest_values(launch_.world, std::span(&mine, 1))[0]);
@@ -430,7 +430,7 @@ int Training::preempted(int signal) {
 /// Called after the last step, whose state is saved: writes and prints the results.
 int Training::finish(const std::optional<RunTrace>& trace) {
   const RunConfig& config = launch_.config;
-  const auto stop = [this] { return told_to_stop(); };
+  const auto stop = [this] { return stop_requested(); };
   for (ChangePolicy* policy : policies_) write_events(done_, policy->closing());
   if (summary_.last)
     save_costs(launch_, repartition_.costs(), repartition_.moves(trainer_),
@@ -452,11 +452,11 @@ int Training::finish(const std::optional<RunTrace>& trace) {
     launch_.monitor->clear();
     log_passes(*launch_.backend);
     try {
-      save_result(launch_, figures_, summary_, hash, trace);
+      save_result(launch_, metrics_, summary_, hash, trace);
     } catch (const Error& error) {
       no_result = error;
     }
-    print_once(closing_words(launch_, figures_, summary_, text));
+    print_once(closing_words(launch_, metrics_, summary_, text));
   }
   require_finite(summary_.validation, done_);
   saves_.prune();  // the evaluation has confirmed the last checkpoint

@@ -9,7 +9,7 @@
 #include "experiments/adopt/repartition.h"
 #include "experiments/cache/auto_cache.h"
 #include "experiments/evaluate/evaluate.h"
-#include "experiments/record/launch_figures.h"
+#include "experiments/record/launch_metrics.h"
 #include "experiments/record/run_trace.h"
 #include "experiments/record/tracing.h"
 #include "experiments/train/saves.h"
@@ -57,7 +57,7 @@ class Training {
   Validation validate_model(std::int64_t step, std::int64_t batches, bool final,
                             const std::function<bool()>& stop = {});
   void decide(Tracing& tracing);
-  void tell_of_straggler(const Straggler& found);
+  void report_straggler(const Straggler& found);
   void write_events(std::int64_t step, const std::vector<RunEvent>& events);
   nlohmann::json progress() const;
   CacheForecast cache_forecast() const;
@@ -65,7 +65,7 @@ class Training {
   Validation final_validation(const std::function<bool()>& stop);
   void evaluate_step(std::int64_t before);
   double evaluations_left() const;
-  bool told_to_stop();
+  bool stop_requested();
   int preempted(int signal);
   std::optional<int> train_all();
   [[noreturn]] void end_unread(const UnreadData& error);
@@ -80,14 +80,14 @@ class Training {
   const std::vector<ChangePolicy*> policies_;  // called in this order
   std::unique_ptr<AutoCache> cache_;           // null: no budget, or nothing left to train
   Stragglers stragglers_;                      // on rank 0
-  LaunchFigures figures_;
+  LaunchMetrics metrics_;
   LaunchSummary summary_;
   struct {
     std::int64_t step = -1, batches = 0;
     Validation result{};
   } evaluated_;                     // the last evaluation
   std::optional<Measure> measure_;  // on rank 0, of evaluations
-  bool told_eval_share_ = false;
+  bool reported_eval_share_ = false;
   Saves saves_;
   std::int64_t done_;  // steps
   DoneStep step_;

@@ -130,7 +130,7 @@ StepTrace step_as_before(Course& whole, std::int64_t step, const StepTrace& then
 }
 
 /// Restores the initial weights and layout of the run.
-void begin_anew(Launch& launch, const Request& asked, const Assignment& first) {
+void start_from_scratch(Launch& launch, const Request& asked, const Assignment& first) {
   launch.trainer.adopt(asked, Assignment(first));
   launch.trainer.skip({});
   launch.trainer.resume(0, 0);
@@ -150,7 +150,7 @@ RunVerdict verify_run(Launch& launch, std::int64_t steps) {
   RunConfig resolved = launch.config;
   resolved.run.steps = steps;
 
-  begin_anew(launch, asked, first);
+  start_from_scratch(launch, asked, first);
   std::vector<StepTrace> expected;
   std::vector<std::string> digests;
   {
@@ -158,7 +158,7 @@ RunVerdict verify_run(Launch& launch, std::int64_t steps) {
     for (std::int64_t step = 1; step <= steps; ++step) expected.push_back(still.step(step));
     digests = bucket_sha256(trainer);
   }
-  begin_anew(launch, asked, first);
+  start_from_scratch(launch, asked, first);
   Course whole(launch, resolved, steps, /*whole=*/true);
   RunVerdict verdict{.steps = steps};
   StepTrace before{.layout = short_form(trainer.layout())};

@@ -100,11 +100,11 @@ struct HeaderEntry {
 
 HeaderEntry read_entry(const std::string& name, const nlohmann::json& value,
                        const std::string& path) {
-  const std::string usual =
+  const std::string advice =
       "{\"dtype\": \"F32\", \"shape\": [...], \"data_offsets\": [begin, end]}";
   if (!value.is_object() || value.size() != 3 || !value.contains("dtype") ||
       !value["dtype"].is_string() || !value.contains("shape") || !value.contains("data_offsets"))
-    refuse_tensor(name, "has an invalid description", path, usual);
+    refuse_tensor(name, "has an invalid description", path, advice);
   const auto& type_name = value["dtype"].get_ref<const std::string&>();
   const auto type = std::ranges::find(kStoredTypes, type_name, &StoredTypeName::name);
   if (type == kStoredTypes.end())
@@ -112,7 +112,7 @@ HeaderEntry read_entry(const std::string& name, const nlohmann::json& value,
                   "use F64, F32, F16 or BF16; integer tensors cannot be read");
   const auto shape = whole_numbers(value["shape"]), offsets = whole_numbers(value["data_offsets"]);
   if (!shape || !offsets || offsets->size() != 2)
-    refuse_tensor(name, "has a shape or data_offsets that are not integers", path, usual);
+    refuse_tensor(name, "has a shape or data_offsets that are not integers", path, advice);
   HeaderEntry entry;
   entry.tensor = {name, type->type, *shape, static_cast<std::uint64_t>((*offsets)[0])};
   entry.end = static_cast<std::uint64_t>((*offsets)[1]);

@@ -226,10 +226,10 @@ double SnapshotFile::copy(const SnapshotOf& of, const nlohmann::json& metadata,
   const std::uint64_t needed = part_.shard.bytes + text_bytes + sizeof(SnapshotTail);
   SnapshotSlot& slot = slots_[next_];
   const std::uint64_t room = slot.bytes().size();
-  const bool anew = room < needed || room > 2 * (needed + kTextRoom);
-  slot.open(anew ? aligned(needed + kTextRoom) : room);
+  const bool reallocated = room < needed || room > 2 * (needed + kTextRoom);
+  slot.open(reallocated ? aligned(needed + kTextRoom) : room);
   part_.shard.bytes = slot.bytes().size();
-  if (anew) start = now();  // the first copy is not representative
+  if (reallocated) start = now();  // the first copy is not representative
   next_ = 1 - next_;
   for (std::size_t p = 0; p < pieces.size(); ++p)
     for (std::size_t s = 0; s < pieces[p].parts.size(); ++s)

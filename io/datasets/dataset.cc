@@ -18,7 +18,7 @@ const DatasetFormat& find_format(const std::string& name) {
 OptionValues default_data_options() {
   OptionValues all;
   for (const Entry<DatasetFormat>& format : dataset_formats())
-    all = with_usual(format.value.options, std::move(all));
+    all = with_defaults(format.value.options, std::move(all));
   return all;
 }
 

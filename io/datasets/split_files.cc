@@ -238,7 +238,7 @@ std::vector<Option> split_options() {
            "runs, including fine-tuning after pretraining, hold out the same items",
            0},
           {.name = "missing_classes",
-           .usual = false,
+           .default_value = false,
            .help = "whether training, validation or test may lack a class of another split",
            .only_checks = true}};
 }

@@ -119,14 +119,14 @@ bool read_llmc(const std::string& path, std::uint64_t bytes, TokenRun& run) {
     refuse_tokens(fmt::format("unknown version {} of llm.c's format", version), path, 4);
   run.width = magic == kLlmcU16 ? 2 : 4;
   run.offset = kLlmcHeader;
-  const auto said = number_at<std::int32_t>(header, 8);
-  if (said < 0 || static_cast<std::uint64_t>(said) * run.width != bytes - kLlmcHeader)
+  const auto declared = number_at<std::int32_t>(header, 8);
+  if (declared < 0 || static_cast<std::uint64_t>(declared) * run.width != bytes - kLlmcHeader)
     refuse_tokens(fmt::format("the header specifies {} tokens of {} bytes, but {} bytes follow it",
-                              said, run.width, bytes - kLlmcHeader),
+                              declared, run.width, bytes - kLlmcHeader),
                   path, 8);
   for (std::uint64_t at = 12; at < kLlmcHeader; ++at)
     if (header[at] != 0) refuse_tokens("expected zeros in the rest of llm.c's header", path, at);
-  run.size = static_cast<std::uint64_t>(said);
+  run.size = static_cast<std::uint64_t>(declared);
   return true;
 }
 
@@ -136,8 +136,8 @@ bool has_llmc_header(std::string_view start, std::uint64_t bytes) {
   const auto swapped =
       static_cast<std::int32_t>(__builtin_bswap32(number_at<std::uint32_t>(start, 0)));
   if (swapped == kLlmcU16 || swapped == kLlmcU32) return true;
-  const std::uint64_t said = number_at<std::uint32_t>(start, 8), rest = bytes - kLlmcHeader;
-  return said > 0 && (said * 2 == rest || said * 4 == rest) &&
+  const std::uint64_t declared = number_at<std::uint32_t>(start, 8), rest = bytes - kLlmcHeader;
+  return declared > 0 && (declared * 2 == rest || declared * 4 == rest) &&
          start.substr(12, kLlmcHeader - 12).find_first_not_of('\0') == std::string_view::npos;
 }
 
@@ -294,7 +294,7 @@ void refuse_tokens(const std::string& what, const std::string& path, std::uint64
   throw_input(what, fmt::format("{}: byte {}", path, at), fix);
 }
 
-std::string index_beside(const std::string& path) {
+std::string adjacent_index(const std::string& path) {
   if (!path.ends_with(".bin")) return "";
   const std::string index = path.substr(0, path.size() - 4) + ".idx";
   return std::filesystem::exists(index) ? index : "";
@@ -307,7 +307,7 @@ void append_bounds(const TokenRun& run, std::vector<std::uint64_t>& bounds) {
     own.resize(file.info().documents + 1);
     file.bounds(0, own);
   } else {
-    own = megatron_bounds(index_beside(run.path));
+    own = megatron_bounds(adjacent_index(run.path));
   }
   own.push_back(run.size);
   for (const std::uint64_t bound : own)
@@ -318,7 +318,7 @@ TokenRun read_token_run(const std::string& path, std::uint64_t bytes, std::int64
   if (is_token_file(path)) return run_of_ours(path);
   TokenRun run;
   run.path = path;
-  if (const std::string index = index_beside(path); !index.empty()) {
+  if (const std::string index = adjacent_index(path); !index.empty()) {
     read_megatron(index, bytes, run);
   } else if (!read_llmc(path, bytes, run)) {
     run.width = bare_width(path, bytes, vocabulary);

@@ -34,7 +34,7 @@ TokenRun read_token_run(const std::string& path, std::uint64_t bytes, std::int64
 /// already there, and the end is added.
 void append_bounds(const TokenRun& run, std::vector<std::uint64_t>& bounds);
 /// Returns the path of Megatron's index for `path`; empty if there is none.
-std::string index_beside(const std::string& path);
+std::string adjacent_index(const std::string& path);
 /// Throws Error{bad_input} with the message `what` about byte `at` of a file.
 [[noreturn]] void refuse_tokens(const std::string& what, const std::string& path, std::uint64_t at,
                                 const std::string& fix = "use the unmodified original file");

@@ -148,7 +148,7 @@ std::unique_ptr<Dataset> make_tokens(const DataOptions& options) {
       if (run.size > 0) runs.push_back(std::move(run));
     }
   for (std::size_t i = all.size(); i-- > 0;)  // an index determines the meaning of its tokens
-    if (std::string index = index_beside(all[i]); !index.empty()) all.push_back(std::move(index));
+    if (std::string index = adjacent_index(all[i]); !index.empty()) all.push_back(std::move(index));
   if (options.validation_files.empty()) {
     sizes[1] = held_out(sizes[0], options.validation);
     sizes[0] -= sizes[1];

@@ -53,8 +53,8 @@ std::vector<std::string> names_in(const std::string& path, int classes) {
   return names;
 }
 
-std::vector<std::string> class_names(const std::string& beside, const CifarLabel& label) {
-  const auto path = std::filesystem::path(beside).parent_path() / label.names_file;
+std::vector<std::string> class_names(const std::string& images_file, const CifarLabel& label) {
+  const auto path = std::filesystem::path(images_file).parent_path() / label.names_file;
   if (std::filesystem::exists(path)) return names_in(path.string(), label.classes);
   std::vector<std::string> numbers;
   for (int i = 0; i < label.classes; ++i) numbers.push_back(std::to_string(i));

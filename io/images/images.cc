@@ -172,7 +172,7 @@ std::vector<Option> pixel_options() {
        "mean of the pixels: a pixel p in [0, 1] becomes (p - mean) / deviation; one number for "
        "all channels, or a list with one per channel"},
       {.name = "deviation",
-       .usual = half,
+       .default_value = half,
        .help = "standard deviation of the pixels; see data.mean",
        .low = 0,
        .above_low = true},
@@ -200,7 +200,7 @@ std::vector<Option> augmentation_options() {
        0, 1024},
       {"flip", false, "whether to mirror images horizontally at random in each epoch"},
       {.name = "scale",
-       .usual = 1.0,
+       .default_value = 1.0,
        .help = "smallest share of the area of a random crop in each epoch, with an aspect "
                "ratio from 3:4 to 4:3, scaled to full size (torchvision's RandomResizedCrop); "
                "1: no crop",

@@ -73,7 +73,8 @@ bool is_within(const TextNames& part, const TextNames& whole) {
          });
 }
 
-std::vector<std::string> usual_text(std::span<const std::string> names, const std::string& where) {
+std::vector<std::string> default_text(std::span<const std::string> names,
+                                      const std::string& where) {
   std::vector<TextNames> found;
   for (const TextNames& wanted : kTextNames)
     if (has_all(names, wanted) && std::ranges::none_of(found, [&](const TextNames& other) {
@@ -95,7 +96,8 @@ std::vector<std::string> usual_text(std::span<const std::string> names, const st
 }
 
 /// Returns the label column; empty if there is none and none is needed.
-std::string usual_label(std::span<const std::string> names, const std::string& where, bool needed) {
+std::string default_label(std::span<const std::string> names, const std::string& where,
+                          bool needed) {
   std::vector<std::string_view> found;
   for (const std::string_view name : kLabelNames)
     if (std::ranges::find(names, name) != names.end()) found.push_back(name);
@@ -117,10 +119,10 @@ TableColumns find_columns(std::span<const std::string> names, const std::vector<
   if (text.size() > 2)
     throw_input(fmt::format("got {} text columns", text.size()), "data.text_columns",
                 "use one column, or two for a pair");
-  const std::vector<std::string> texts = text.empty() ? usual_text(names, where) : text;
+  const std::vector<std::string> texts = text.empty() ? default_text(names, where) : text;
   for (const std::string& name : texts)
     columns.text.push_back(column_of_key(names, name, "data.text_columns", where));
-  const std::string own = label.empty() ? usual_label(names, where, needs_label) : label;
+  const std::string own = label.empty() ? default_label(names, where, needs_label) : label;
   if (!own.empty()) columns.label = column_of_key(names, own, "data.label_column", where);
   for (std::size_t i = 0; i < names.size(); ++i)
     if (i != columns.label && std::ranges::find(columns.text, i) == columns.text.end())

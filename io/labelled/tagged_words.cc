@@ -169,18 +169,18 @@ void TaggedWords::read_lines(const std::string& path) {
 
 void TaggedWords::read_objects(const std::string& path, const DataOptions& options) {
   const auto table = open_table("jsonl", path);
-  const auto usual = [&](std::initializer_list<std::string> names) {
+  const auto first_present = [&](std::initializer_list<std::string> names) {
     for (const std::string& name : names)
       if (std::ranges::find(table->columns(), name) != table->columns().end()) return name;
     return *names.begin();
   };
   auto words = options.own<std::vector<std::string>>("text_columns");
-  if (words.empty()) words = {usual({"tokens", "words"})};
+  if (words.empty()) words = {first_present({"tokens", "words"})};
   if (words.size() > 1)
     throw_input(fmt::format("got {} columns of words", words.size()), "data.text_columns",
                 "use one column");
   auto tags = options.own<std::string>("label_column");
-  if (tags.empty()) tags = usual({"ner_tags", "tags", "labels", "pos_tags"});
+  if (tags.empty()) tags = first_present({"ner_tags", "tags", "labels", "pos_tags"});
   const TableColumns columns = find_columns(table->columns(), words, tags, path + ":1");
   table->select({columns.text[0], *columns.label});
   for (RowCells row; table->next(row);) {

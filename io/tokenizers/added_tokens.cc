@@ -12,12 +12,12 @@ namespace {
 
 using AddedJson = nlohmann::json;
 
-struct UsualNames {
+struct DefaultNames {
   SpecialToken which;
   std::array<std::string_view, 5> names;
 };
 
-constexpr UsualNames kUsualNames[] = {
+constexpr DefaultNames kDefaultNames[] = {
     {SpecialToken::unknown, {"[UNK]", "<unk>"}},
     {SpecialToken::begin,
      {"<|begin_of_text|>", "<|startoftext|>", "<s>", "<bos>", "<|endoftext|>"}},
@@ -105,8 +105,8 @@ const std::string* AddedTokens::content(std::int32_t id) const {
 }
 
 std::optional<std::int32_t> AddedTokens::special(SpecialToken which) const {
-  const auto* const usual = std::ranges::find(kUsualNames, which, &UsualNames::which);
-  for (const std::string_view name : usual->names)
+  const auto* const default_value = std::ranges::find(kDefaultNames, which, &DefaultNames::which);
+  for (const std::string_view name : default_value->names)
     if (const auto found = ids_.find(std::string(name)); !name.empty() && found != ids_.end())
       return found->second;
   return std::nullopt;

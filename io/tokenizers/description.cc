@@ -40,11 +40,11 @@ KnownTokens known_tokens(const DescriptionJson& model, const std::string& where)
 /// Logs once per file, because a launch opens a tokenizer more than once.
 void say_what_is_unused(const DescriptionJson& file, const std::string& where) {
   static std::mutex mutex;
-  static std::set<std::string> said;
+  static std::set<std::string> declared;
   const std::lock_guard lock(mutex);
   const bool truncates = !step_or_null(file, "truncation").is_null();
   const bool pads = !step_or_null(file, "padding").is_null();
-  if ((truncates || pads) && said.insert(where).second)
+  if ((truncates || pads) && declared.insert(where).second)
     log::info("{}: ignoring {}: samples have model.context tokens", where,
               truncates && pads ? "truncation and padding"
               : pads            ? "padding"
@@ -69,7 +69,7 @@ std::unique_ptr<Tokenizer> open_description(const TokenizerFiles& files) {
                       {.bytes = stages.words.bytes, .added = stages.added, .where = where});
   stages.marks = read_marks(step_or_null(file, "post_processor"), where);
   stages.decoders = read_decoders(step_or_null(file, "decoder"), where);
-  stages.said = files.said();
+  stages.declared = files.declared();
   stages.fingerprint = files.fingerprint();
   return make_pipeline(std::move(stages));
 }

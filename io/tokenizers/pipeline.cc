@@ -19,8 +19,8 @@ class PipelineTokenizer final : public Tokenizer {
   void encode(std::string_view text, std::vector<std::int32_t>& tokens) const override;
   std::string decode(std::span<const std::int32_t> tokens) const override;
   std::optional<std::int32_t> special(SpecialToken which) const override {
-    const auto said = specials_.find(which);
-    return said == specials_.end() ? stages_.added.special(which) : said->second;
+    const auto declared = specials_.find(which);
+    return declared == specials_.end() ? stages_.added.special(which) : declared->second;
   }
   std::string name(std::int32_t token) const override {
     return names_[static_cast<std::size_t>(token)];
@@ -48,7 +48,7 @@ PipelineTokenizer::PipelineTokenizer(TokenizerStages stages) : stages_(std::move
   for (const auto& [name, id] : stages_.model.names)
     if (stages_.added.content(id) == nullptr) set(id, name);
   stages_.model.names.clear();
-  specials_ = ids_of(stages_.said, *this);
+  specials_ = ids_of(stages_.declared, *this);
   // The files change where texts end, so they are part of the fingerprint.
   for (const auto& [role, id] : specials_)
     if (id != stages_.added.special(role))

@@ -20,7 +20,7 @@ struct TokenizerStages {
   WordModel model;
   std::optional<Marks> marks;
   std::vector<Decoder> decoders;
-  SaidTokens said;
+  DeclaredTokens declared;
   std::string fingerprint;
 };
 

@@ -9,7 +9,7 @@ namespace {
 std::unique_ptr<Tokenizer> open_sentencepiece(const TokenizerFiles& files) {
   if (files.description() != nullptr) return nullptr;
   const std::string path = files.sentencepiece();
-  return path.empty() ? nullptr : open_sentencepiece_model(path, files.said());
+  return path.empty() ? nullptr : open_sentencepiece_model(path, files.declared());
 }
 
 }  // namespace

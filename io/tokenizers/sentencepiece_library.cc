@@ -122,13 +122,13 @@ class SentencePieceModel {
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
-  SentencePieceTokenizer(const std::string& path, const SaidTokens& said) {
+  SentencePieceTokenizer(const std::string& path, const DeclaredTokens& declared) {
     const std::string model = read_tokenizer_file(path);
     if (const std::string wrong = load(model); !wrong.empty())
       throw_input(fmt::format("not a valid SentencePiece model: {}", wrong), path,
                   "use the complete file of a trained model");
     fingerprint_ = sha256_hex(model);
-    specials_ = ids_of(said, *this);
+    specials_ = ids_of(declared, *this);
   }
 
   std::int64_t vocabulary() const override { return call_.pieces(model_.self()); }
@@ -187,11 +187,11 @@ bool has_sentencepiece() {
 }
 
 std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path,
-                                                    const SaidTokens& said) {
+                                                    const DeclaredTokens& declared) {
   if (!has_sentencepiece())
     throw_input("libsentencepiece.so.0 is missing or has an incompatible version", path,
                 "install libsentencepiece0, or use a tokenizer.json");
-  return std::make_unique<SentencePieceTokenizer>(path, said);
+  return std::make_unique<SentencePieceTokenizer>(path, declared);
 }
 
 }  // namespace concertina

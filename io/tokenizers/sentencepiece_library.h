@@ -10,8 +10,8 @@ namespace concertina {
 
 /// Whether the library was available at build time and is available now.
 bool has_sentencepiece();
-/// `said` are special tokens besides the model's. Throws without a model or library.
+/// `declared` are special tokens besides the model's. Throws without a model or library.
 std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path,
-                                                    const SaidTokens& said);
+                                                    const DeclaredTokens& declared);
 
 }  // namespace concertina

@@ -8,7 +8,7 @@ bool has_sentencepiece() {
 }
 
 std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path,
-                                                    const SaidTokens& /*said*/) {
+                                                    const DeclaredTokens& /*said*/) {
   throw_input("this program was built without libsentencepiece", path,
               "install libsentencepiece-dev and rebuild, or use a tokenizer.json");
 }

@@ -25,11 +25,11 @@ inline constexpr SpecialKey kSpecialKeys[] = {
     {SpecialToken::mask, "mask_token"}};
 
 /// A special token by name or, if only its id is specified, by id; neither means none.
-struct SaidToken {
+struct DeclaredToken {
   std::string name;
   std::optional<std::int32_t> id;
 };
-using SaidTokens = std::map<SpecialToken, SaidToken>;
+using DeclaredTokens = std::map<SpecialToken, DeclaredToken>;
 
 /// Returns the text and path of the file with this name next to a tokenizer; the path is empty if
 /// the file does not exist.
@@ -39,14 +39,14 @@ using CompanionFile = std::function<std::pair<std::string, std::string>(const ch
 /// exists. Throws Error{bad_input} for a file that is not a JSON object.
 nlohmann::json merged_settings(const CompanionFile& file);
 /// Returns the special tokens in the files. Throws Error{bad_input} for a name that is not text.
-SaidTokens said_tokens(const nlohmann::json& settings, const CompanionFile& file);
+DeclaredTokens declared_tokens(const nlohmann::json& settings, const CompanionFile& file);
 /// Adds tokens of the files to a tokenizer.json that lacks them in added_tokens, and returns
-/// whether there were any. Throws like said_tokens().
-bool add_said_tokens(const nlohmann::json& settings, const CompanionFile& file,
-                     nlohmann::json& description);
+/// whether there were any. Throws like declared_tokens().
+bool add_declared_tokens(const nlohmann::json& settings, const CompanionFile& file,
+                         nlohmann::json& description);
 
-/// Returns the ids of `said` in a tokenizer, except for tokens that it does not have.
-std::map<SpecialToken, std::optional<std::int32_t>> ids_of(const SaidTokens& said,
+/// Returns the ids of `declared` in a tokenizer, except for tokens that it does not have.
+std::map<SpecialToken, std::optional<std::int32_t>> ids_of(const DeclaredTokens& declared,
                                                            const Tokenizer& tokenizer);
 
 }  // namespace concertina

@@ -41,7 +41,7 @@ TokenizerFiles::TokenizerFiles(const std::string& choice, const std::string& whe
   } else {
     describe_other_files();
   }
-  add_said();
+  add_declared();
 }
 
 void TokenizerFiles::describe_other_files() {
@@ -69,17 +69,17 @@ void TokenizerFiles::describe_other_files() {
   if (!lowercase) fingerprint_ = sha256_hex(fingerprint_ + " cased");
 }
 
-void TokenizerFiles::add_said() {
-  const CompanionFile beside = [this](const char* name) {
+void TokenizerFiles::add_declared() {
+  const CompanionFile read_companion = [this](const char* name) {
     const std::string path = companion(name);
     return std::pair(path.empty() ? "" : read_tokenizer_file(path), path);
   };
-  const nlohmann::json settings = merged_settings(beside);
-  said_ = said_tokens(settings, beside);
+  const nlohmann::json settings = merged_settings(read_companion);
+  declared_ = declared_tokens(settings, read_companion);
   if (!description_) return;
   const std::size_t before =
       description_->contains("added_tokens") ? (*description_)["added_tokens"].size() : 0;
-  more_tokens_ = add_said_tokens(settings, beside, *description_);
+  more_tokens_ = add_declared_tokens(settings, read_companion, *description_);
   if (!more_tokens_) return;
   for (std::size_t i = before; i < (*description_)["added_tokens"].size(); ++i)
     fingerprint_ = sha256_hex(fingerprint_ + (*description_)["added_tokens"][i].dump());
@@ -100,8 +100,8 @@ bool TokenizerFiles::is_sentencepiece_name(const std::string& name) {
 }
 
 std::string TokenizerFiles::lines() const {
-  const std::string usual = file("vocab.txt");
-  if (!usual.empty() || !sentencepiece().empty()) return usual;
+  const std::string vocab = file("vocab.txt");
+  if (!vocab.empty() || !sentencepiece().empty()) return vocab;
   return first_file([](const std::string& name) { return name.ends_with(".txt"); });
 }
 
@@ -133,7 +133,7 @@ TokenizerFiles TokenizerFiles::without_published() const {
   files.description_path_.clear();
   files.is_published_ = files.more_tokens_ = false;
   files.describe_other_files();
-  files.add_said();
+  files.add_declared();
   return files;
 }
 

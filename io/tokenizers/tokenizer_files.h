@@ -39,7 +39,7 @@ class TokenizerFiles {
   /// Returns the SHA-256 of the description's files in hexadecimal.
   const std::string& fingerprint() const { return fingerprint_; }
   /// Returns the special tokens of the files next to it.
-  const SaidTokens& said() const { return said_; }
+  const DeclaredTokens& declared() const { return declared_; }
   /// Returns model.type, inferred from the model's keys for old files; empty without one.
   std::string model_type() const;
   /// Returns the same choice, ignoring a tokenizer.json in the folder.
@@ -52,14 +52,14 @@ class TokenizerFiles {
   std::string first_file(bool (*fits)(const std::string& name)) const;
   void describe_other_files();
   /// Reads the special tokens of the files next to it.
-  void add_said();
+  void add_declared();
 
   std::filesystem::path choice_;
   bool is_folder_ = false;
   bool is_published_ = false, more_tokens_ = false;
   std::string description_path_, fingerprint_;
   std::optional<nlohmann::json> description_;
-  SaidTokens said_;
+  DeclaredTokens declared_;
 };
 
 /// Returns the content of a tokenizer file. Throws Error{bad_input} above 1 GiB.

@@ -57,10 +57,10 @@ bool begins_with_blanks(const TokenNames& names, const AddedTokens& added) {
   });
 }
 
-std::string text_or(const ModelJson& model, const char* key, std::string_view usual,
+std::string text_or(const ModelJson& model, const char* key, std::string_view default_value,
                     const std::string& where) {
   return model.contains(key) && !model[key].is_null() ? text_of(model, key, where)
-                                                      : std::string(usual);
+                                                      : std::string(default_value);
 }
 
 /// Converts tokens from GPT-2's alphabet to bytes, except for added tokens. Throws Error{bad_input}

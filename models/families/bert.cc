@@ -52,7 +52,7 @@ std::unique_ptr<Model> make_bert(const ModelConfig& config) {
 Family bert() {
   return {
       .make = make_bert,
-      .usual_task = "masked-lm",
+      .default_task = "masked-lm",
       .options = {hidden_option(),
                   norm_eps_option(1e-12),
                   {"types", std::int64_t{2},

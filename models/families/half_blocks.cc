@@ -5,11 +5,11 @@ namespace concertina::families {
 Option hidden_option(std::string_view help) {
   return {"hidden", std::int64_t{0}, help, 0, 1 << 24};
 }
-Option norm_eps_option(double usual, std::string_view help) {
-  return {"norm_eps", usual, help, 0, 1};
+Option norm_eps_option(double default_value, std::string_view help) {
+  return {"norm_eps", default_value, help, 0, 1};
 }
-Option activation_option(std::string_view usual) {
-  return choice("activation", usual, "activation of the MLP", activation_names());
+Option activation_option(std::string_view default_value) {
+  return choice("activation", default_value, "activation of the MLP", activation_names());
 }
 Option tied_option() {
   return {"tied", false,

@@ -12,9 +12,9 @@ namespace concertina::families {
 
 /// Options that several families declare, under the names that the functions below read.
 Option hidden_option(std::string_view help = "hidden size of the MLP (0: 4 times the width)");
-Option norm_eps_option(double usual,
+Option norm_eps_option(double default_value,
                        std::string_view help = "epsilon added to the variance in the layer norms");
-Option activation_option(std::string_view usual);
+Option activation_option(std::string_view default_value);
 Option tied_option();
 Option rope_theta_option();
 

@@ -40,7 +40,7 @@ std::unique_ptr<Model> make_vit(const ModelConfig& given) {
 
 Family vit() {
   return {.make = make_vit,
-          .usual_task = "classification",
+          .default_task = "classification",
           .options = {
               hidden_option(),
               norm_eps_option(1e-12),

@@ -7,12 +7,12 @@ namespace concertina::optimizer_rules {
 namespace {
 
 std::unique_ptr<Optimizer> make_lion(const OptimizerConfig& config) {
-  const LionRule usual{.beta1 = static_cast<float>(option<double>(config.options, "beta1")),
-                       .beta2 = static_cast<float>(option<double>(config.options, "beta2")),
-                       .decay = static_cast<float>(config.weight_decay)};
+  const LionRule defaults{.beta1 = static_cast<float>(option<double>(config.options, "beta1")),
+                          .beta2 = static_cast<float>(option<double>(config.options, "beta2")),
+                          .decay = static_cast<float>(config.weight_decay)};
   return plain_optimizer(
-      {"m"}, [usual](Backend& backend, const UpdateStep& step, const UpdatedTensor& tensor) {
-        LionRule rule = usual;
+      {"m"}, [defaults](Backend& backend, const UpdateStep& step, const UpdatedTensor& tensor) {
+        LionRule rule = defaults;
         rule.lr = static_cast<float>(step.lr);
         rule.grad_scale = step.grad_scale;
         if (!tensor.decay) rule.decay = 0;

@@ -6,19 +6,20 @@ namespace concertina::optimizer_rules {
 namespace {
 
 std::unique_ptr<Optimizer> make_sgd(const OptimizerConfig& config) {
-  const SgdRule usual{.momentum = static_cast<float>(option<double>(config.options, "momentum")),
-                      .fresh = static_cast<float>(1 - option<double>(config.options, "dampening")),
-                      .decay = static_cast<float>(config.weight_decay),
-                      .nesterov = option<bool>(config.options, "nesterov")};
-  return plain_optimizer(
-      {"m"}, [usual](Backend& backend, const UpdateStep& step, const UpdatedTensor& tensor) {
-        SgdRule rule = usual;
-        rule.lr = static_cast<float>(step.lr);
-        rule.grad_scale = step.grad_scale;
-        if (step.step == 1) rule.fresh = 1;
-        if (!tensor.decay) rule.decay = 0;
-        backend.run(SgdUpdate{.rule = rule, .w = tensor.w, .m = tensor.states[0], .g = tensor.g});
-      });
+  const SgdRule default_value{
+      .momentum = static_cast<float>(option<double>(config.options, "momentum")),
+      .fresh = static_cast<float>(1 - option<double>(config.options, "dampening")),
+      .decay = static_cast<float>(config.weight_decay),
+      .nesterov = option<bool>(config.options, "nesterov")};
+  return plain_optimizer({"m"}, [default_value](Backend& backend, const UpdateStep& step,
+                                                const UpdatedTensor& tensor) {
+    SgdRule rule = default_value;
+    rule.lr = static_cast<float>(step.lr);
+    rule.grad_scale = step.grad_scale;
+    if (step.step == 1) rule.fresh = 1;
+    if (!tensor.decay) rule.decay = 0;
+    backend.run(SgdUpdate{.rule = rule, .w = tensor.w, .m = tensor.states[0], .g = tensor.g});
+  });
 }
 
 }  // namespace

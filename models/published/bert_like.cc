@@ -4,7 +4,7 @@ namespace concertina::published {
 namespace {
 
 /// Adds the token table, positions from row `skipped_rows`, token types, the norm and the layers.
-void add_bert_body(std::vector<StoredElsewhere>& all, std::int64_t layers, const std::string& body,
+void add_bert_body(std::vector<TensorMapping>& all, std::int64_t layers, const std::string& body,
                    std::int64_t skipped_rows) {
   const std::string embeddings = body + "embeddings.";
   all.push_back({"wte", {embeddings + "word_embeddings.weight"}});
@@ -24,8 +24,8 @@ void add_bert_body(std::vector<StoredElsewhere>& all, std::int64_t layers, const
 }
 
 /// Returns the keys of config.json.
-std::vector<KeyElsewhere> bert_keys(std::int64_t skipped_rows) {
-  using Use = KeyElsewhere::Use;
+std::vector<KeyMapping> bert_keys(std::int64_t skipped_rows) {
+  using Use = KeyMapping::Use;
   return size_keys(
       "512",
       {{.theirs = "intermediate_size", .ours = "model.bert.hidden", .zero = four_widths},
@@ -39,7 +39,7 @@ std::vector<KeyElsewhere> bert_keys(std::int64_t skipped_rows) {
 
 }  // namespace
 
-void add_encoder_heads(std::vector<StoredElsewhere>& all, std::int64_t layers,
+void add_encoder_heads(std::vector<TensorMapping>& all, std::int64_t layers,
                        const EncoderHeads& names) {
   const std::string head = head_unit(layers) + "/";
   add_dense(all, head + "pooler", {names.pooler}, true, true, true);
@@ -76,7 +76,7 @@ HuggingFace bert_like(const std::string& prefix, const std::string& body, const 
       .renamed = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}},
       .head_dropouts = {{"classifier_dropout"}},
       .tensors = [=](const ModelConfig& config) {
-        std::vector<StoredElsewhere> all;
+        std::vector<TensorMapping> all;
         add_bert_body(all, config.layers, body, skipped_rows);
         add_encoder_heads(all, config.layers, heads);
         return all;
@@ -84,7 +84,7 @@ HuggingFace bert_like(const std::string& prefix, const std::string& body, const 
 }
 
 void require_gelu(HuggingFace& table) {
-  std::erase_if(table.keys, [](const KeyElsewhere& key) { return key.theirs == "hidden_act"; });
+  std::erase_if(table.keys, [](const KeyMapping& key) { return key.theirs == "hidden_act"; });
   table.fixed.push_back({"model.bert.activation", "gelu"});
   table.rules.push_back({"hidden_act", "\"gelu\"", "\"gelu_python\""});
 }

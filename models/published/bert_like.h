@@ -14,7 +14,7 @@ struct EncoderHeads {
 };
 
 /// Adds the linear maps of all heads.
-void add_encoder_heads(std::vector<StoredElsewhere>& all, std::int64_t layers,
+void add_encoder_heads(std::vector<TensorMapping>& all, std::int64_t layers,
                        const EncoderHeads& names);
 
 /// Returns an encoder's classes for each task, and the body. `prefix` is, for example, "Bert".

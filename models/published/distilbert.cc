@@ -4,12 +4,12 @@
 namespace concertina::published {
 namespace {
 
-std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
+std::vector<TensorMapping> tensors_of(const ModelConfig& config) {
   const std::string embeddings = "distilbert.embeddings.";
-  std::vector<StoredElsewhere> all{{"wte", {embeddings + "word_embeddings.weight"}},
-                                   {.ours = "000.embedding/wpe",
-                                    .theirs = {embeddings + "position_embeddings.weight"},
-                                    .first_rows = true}};
+  std::vector<TensorMapping> all{{"wte", {embeddings + "word_embeddings.weight"}},
+                                 {.ours = "000.embedding/wpe",
+                                  .theirs = {embeddings + "position_embeddings.weight"},
+                                  .first_rows = true}};
   add_norm(all, "000.embedding/ln", embeddings + "LayerNorm", true);
   add_layers(all, config.layers, "distilbert.transformer.layer.",
              {"sa_layer_norm",
@@ -27,7 +27,7 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
 }  // namespace
 
 HuggingFace distilbert() {
-  using Use = KeyElsewhere::Use;
+  using Use = KeyMapping::Use;
   return {
       .family = "bert",
       .body = "distilbert.",

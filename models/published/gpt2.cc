@@ -5,9 +5,9 @@
 namespace concertina::published {
 namespace {
 
-std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
+std::vector<TensorMapping> tensors_of(const ModelConfig& config) {
   const std::int64_t layers = config.layers;
-  std::vector<StoredElsewhere> all{
+  std::vector<TensorMapping> all{
       {"wte", {"transformer.wte.weight"}},
       {.ours = "000.embedding/wpe", .theirs = {"transformer.wpe.weight"}, .first_rows = true}};
   add_layers(all, config.layers, "transformer.h.",
@@ -21,8 +21,8 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
 }  // namespace
 
 HuggingFace gpt2() {
-  using Use = KeyElsewhere::Use;
-  using Written = KeyElsewhere::Written;
+  using Use = KeyMapping::Use;
+  using Written = KeyMapping::Written;
   return {
       .family = "gpt",
       .body = "transformer.",
@@ -37,7 +37,7 @@ HuggingFace gpt2() {
                {"vocab_size", "model.vocab"},
                {.theirs = "n_inner",
                 .ours = "model.gpt.hidden",
-                .usual = "0",
+                .default_value = "0",
                 .written = Written::if_set},
                activation_key("activation_function", "model.gpt.activation", "\"gelu_new\""),
                {"layer_norm_epsilon", "model.gpt.norm_eps", "1e-05"},

@@ -7,8 +7,8 @@
 namespace concertina::published {
 namespace {
 
-std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
-  std::vector<StoredElsewhere> all;
+std::vector<TensorMapping> tensors_of(const ModelConfig& config) {
+  std::vector<TensorMapping> all;
   add_token_table(all, "gpt_neox.embed_in.weight");
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const std::string ours = layer_unit(layer);
@@ -16,7 +16,7 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
     add_norm(all, ours + "ln", theirs + "input_layernorm", true);
     add_norm(all, ours + "mlp_ln", theirs + "post_attention_layernorm", true);
     add_dense(all, ours + "qkv", {theirs + "attention.query_key_value"}, true, true);
-    for (StoredElsewhere* one = &all.back(); one != &all.back() - 2; --one)
+    for (TensorMapping* one = &all.back(); one != &all.back() - 2; --one)
       one->interleaved_heads = config.heads;
     add_dense(all, ours + "proj", {theirs + "attention.dense"}, true, true);
     add_dense(all, ours + "up", {theirs + "mlp.dense_h_to_4h"}, true, true);
@@ -29,8 +29,8 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
 }  // namespace
 
 HuggingFace gpt_neox() {
-  using Use = KeyElsewhere::Use;
-  using Written = KeyElsewhere::Written;
+  using Use = KeyMapping::Use;
+  using Written = KeyMapping::Written;
   HuggingFace table = neox_like("GPTNeoX", "gpt_neox.", "\"gelu\"");
   table.keys.insert(
       table.keys.end(),

@@ -5,8 +5,8 @@
 namespace concertina::published {
 namespace {
 
-using Use = KeyElsewhere::Use;
-using Written = KeyElsewhere::Written;
+using Use = KeyMapping::Use;
+using Written = KeyMapping::Written;
 
 std::int64_t head_dim_of(const ModelConfig& config) {
   return config.width / config.heads;
@@ -20,10 +20,10 @@ std::vector<std::int64_t> qkv_columns(const ModelConfig& config) {
   return {config.heads * head_dim, kv * head_dim, kv * head_dim};
 }
 
-std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
+std::vector<TensorMapping> tensors_of(const ModelConfig& config) {
   const std::int64_t layers = config.layers;
   const std::vector<std::int64_t> qkv = qkv_columns(config);
-  std::vector<StoredElsewhere> all;
+  std::vector<TensorMapping> all;
   add_token_table(all, "model.embed_tokens.weight");
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const std::string attention = attention_unit(layer) + "/", mlp = mlp_unit(layer) + "/";
@@ -49,7 +49,7 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
 
 /// Adds the keys of rotary positions in the formats of transformers 5 and of earlier versions. Both
 /// are written, because each version ignores the other's keys and would use its defaults.
-void add_rotary_keys(std::vector<KeyElsewhere>& keys) {
+void add_rotary_keys(std::vector<KeyMapping>& keys) {
   const std::vector<SameWord> scalings{{"\"default\"", "none"},
                                        {"\"linear\"", "linear"},
                                        {"\"llama3\"", "llama3"},
@@ -58,7 +58,7 @@ void add_rotary_keys(std::vector<KeyElsewhere>& keys) {
   keys.push_back({"rope_theta", "model.llama.rope_theta", "10000.0"});
   keys.push_back({.theirs = "rope_parameters.rope_type",
                   .ours = "model.llama.rope_scaling",
-                  .usual = "\"default\"",
+                  .default_value = "\"default\"",
                   .words = scalings});
   keys.push_back({.theirs = "rope_scaling.rope_type",
                   .ours = "model.llama.rope_scaling",
@@ -71,13 +71,13 @@ void add_rotary_keys(std::vector<KeyElsewhere>& keys) {
                     .words = scalings});
   struct Number {
     std::string name;
-    std::string_view ours, usual;
+    std::string_view ours, default_value;
     std::vector<FixedKey> where;
     Written written = Written::always;
   };
   constexpr std::string_view kScaling = "model.llama.rope_scaling";
   const FixedKey linear{kScaling, "linear"}, llama3{kScaling, "llama3"}, yarn{kScaling, "yarn"};
-  for (const auto& [name, ours, usual, where, written] :
+  for (const auto& [name, ours, default_value, where, written] :
        {Number{"factor", "model.llama.rope_factor", "1.0", {linear, llama3, yarn}},
         {"original_max_position_embeddings", "model.llama.rope_original", "0", {llama3, yarn}},
         {"low_freq_factor", "model.llama.rope_low", "1.0", {llama3}},
@@ -87,7 +87,7 @@ void add_rotary_keys(std::vector<KeyElsewhere>& keys) {
         {"attention_factor", "model.llama.rope_magnitude", "0.0", {yarn}, Written::if_set}}) {
     keys.push_back({.theirs = "rope_parameters." + name,
                     .ours = ours,
-                    .usual = usual,
+                    .default_value = default_value,
                     .written = written,
                     .where = where});
     keys.push_back(
@@ -109,13 +109,13 @@ HuggingFace llama_like(const std::string& prefix) {
                              key_value_heads("0"),
                              {.theirs = "head_dim",
                               .ours = "model.llama.head_dim",
-                              .usual = "0",
+                              .default_value = "0",
                               .written = Written::if_set},
                              {"rms_norm_eps", "model.llama.norm_eps", "1e-06"},
                              {"tie_word_embeddings", "model.llama.tied", "false"},
                              {.theirs = "attention_bias",
                               .ours = "model.llama.attention_bias",
-                              .usual = "false",
+                              .default_value = "false",
                               .words = {{"false", "none"}, {"true", "all"}}},
                              {"attention_dropout", "model.attention_dropout", "0.0", Use::advice}}),
       .fixed = {{"model.llama.head_norms", "false"}, {"model.llama.window", "0"}},
@@ -132,26 +132,26 @@ HuggingFace llama_like(const std::string& prefix) {
   return table;
 }
 
-void put_key(HuggingFace& table, const KeyElsewhere& key) {
+void put_key(HuggingFace& table, const KeyMapping& key) {
   remove_keys(table, {key.theirs});
   table.keys.push_back(key);
 }
 
 void remove_keys(HuggingFace& table, std::initializer_list<std::string_view> names) {
   for (const std::string_view theirs : names) {
-    std::erase_if(table.keys, [&](const KeyElsewhere& key) { return key.theirs == theirs; });
-    std::erase_if(table.rules, [&](const RuleElsewhere& rule) { return rule.theirs == theirs; });
+    std::erase_if(table.keys, [&](const KeyMapping& key) { return key.theirs == theirs; });
+    std::erase_if(table.rules, [&](const RuleMapping& rule) { return rule.theirs == theirs; });
   }
 }
 
-void put_context(HuggingFace& table, std::string_view usual) {
-  put_key(table, {"max_position_embeddings", "model.context", usual, Use::at_most});
+void put_context(HuggingFace& table, std::string_view default_value) {
+  put_key(table, {"max_position_embeddings", "model.context", default_value, Use::at_most});
 }
 
-KeyElsewhere key_value_heads(std::string_view usual) {
+KeyMapping key_value_heads(std::string_view default_value) {
   return {.theirs = "num_key_value_heads",
           .ours = "model.llama.kv_heads",
-          .usual = usual,
+          .default_value = default_value,
           .zero = [](const ModelConfig& of) { return of.heads; },
           .null = "0"};
 }

@@ -10,14 +10,14 @@ namespace concertina::published {
 HuggingFace llama_like(const std::string& prefix);
 
 /// Adds `key`, or replaces the one with the same `theirs`.
-void put_key(HuggingFace& table, const KeyElsewhere& key);
+void put_key(HuggingFace& table, const KeyMapping& key);
 /// Removes the keys and rules with these names in `theirs`.
 void remove_keys(HuggingFace& table, std::initializer_list<std::string_view> names);
-/// Sets the key of the context; a missing key means `usual`.
-void put_context(HuggingFace& table, std::string_view usual);
+/// Sets the key of the context; a missing key means `default_value`.
+void put_context(HuggingFace& table, std::string_view default_value);
 
-/// Returns that key. A missing key means `usual`; null means the number of heads.
-KeyElsewhere key_value_heads(std::string_view usual);
+/// Returns that key. A missing key means `default_value`; null means the number of heads.
+KeyMapping key_value_heads(std::string_view default_value);
 
 /// Returns "full_attention" for each layer, as a JSON list.
 std::string full_attention(const ModelConfig& config);

@@ -10,8 +10,10 @@ HuggingFace mistral() {
   table.fixed = {{"model.llama.head_norms", "false"}, {"model.llama.attention_bias", "none"}};
   put_context(table, "131072");
   put_key(table, key_value_heads("8"));
-  put_key(table,
-          {.theirs = "sliding_window", .ours = "model.llama.window", .usual = "4096", .null = "0"});
+  put_key(table, {.theirs = "sliding_window",
+                  .ours = "model.llama.window",
+                  .default_value = "4096",
+                  .null = "0"});
   table.derived.clear();
   return table;
 }

@@ -5,15 +5,15 @@
 namespace concertina::published {
 
 HuggingFace neox_like(const std::string& prefix, const std::string& body,
-                      std::string_view usual_activation) {
-  using Use = KeyElsewhere::Use;
+                      std::string_view default_activation) {
+  using Use = KeyMapping::Use;
   return {.family = "neox",
           .body = body,
           .architectures = decoders(prefix),
           .keys = size_keys(
               "2048",
               {{.theirs = "intermediate_size", .ours = "model.neox.hidden", .zero = four_widths},
-               activation_key("hidden_act", "model.neox.activation", usual_activation),
+               activation_key("hidden_act", "model.neox.activation", default_activation),
                {"layer_norm_eps", "model.neox.norm_eps", "1e-05"},
                {"rope_parameters.rope_theta", "model.neox.rope_theta"},
                {.theirs = "rope_parameters.partial_rotary_factor", .ours = "model.neox.rope_share"},
@@ -26,7 +26,7 @@ std::string layer_unit(std::int64_t layer) {
   return fmt::format("{:03}.layer/", 1 + layer);
 }
 
-void add_neox_head(std::vector<StoredElsewhere>& all, const ModelConfig& config,
+void add_neox_head(std::vector<TensorMapping>& all, const ModelConfig& config,
                    const std::string& norm, const std::string& logits, bool bias,
                    const std::string& tags) {
   const std::string head = fmt::format("{:03}.head/", 1 + config.layers);

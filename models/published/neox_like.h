@@ -7,15 +7,15 @@
 namespace concertina::published {
 
 /// Returns the table without `tensors` and the keys specific to one type. `prefix` is that of the
-/// class names, such as "Phi"; `usual_activation` is JSON.
+/// class names, such as "Phi"; `default_activation` is JSON.
 HuggingFace neox_like(const std::string& prefix, const std::string& body,
-                      std::string_view usual_activation);
+                      std::string_view default_activation);
 
 /// Returns the unit of a layer as a name prefix: "001.layer/".
 std::string layer_unit(std::int64_t layer);
 /// Adds the head after the last layer: its norm, the maps to the logits (with a bias if `bias`) and
 /// to the classes, and the token classifier named `tags`.
-void add_neox_head(std::vector<StoredElsewhere>& all, const ModelConfig& config,
+void add_neox_head(std::vector<TensorMapping>& all, const ModelConfig& config,
                    const std::string& norm, const std::string& logits, bool bias,
                    const std::string& tags);
 

@@ -6,14 +6,14 @@
 namespace concertina::published {
 namespace {
 
-std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
+std::vector<TensorMapping> tensors_of(const ModelConfig& config) {
   const std::int64_t layers = config.layers;
   const std::string body = "model.decoder.";
-  std::vector<StoredElsewhere> all{{"wte", {body + "embed_tokens.weight"}},
-                                   {.ours = "000.embedding/wpe",
-                                    .theirs = {body + "embed_positions.weight"},
-                                    .first_rows = true,
-                                    .skipped_rows = 2}};
+  std::vector<TensorMapping> all{{"wte", {body + "embed_tokens.weight"}},
+                                 {.ours = "000.embedding/wpe",
+                                  .theirs = {body + "embed_positions.weight"},
+                                  .first_rows = true,
+                                  .skipped_rows = 2}};
   add_layers(all, config.layers, body + "layers.",
              {"self_attn_layer_norm",
               {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"},
@@ -29,7 +29,7 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
 }  // namespace
 
 HuggingFace opt() {
-  using Use = KeyElsewhere::Use;
+  using Use = KeyMapping::Use;
   return {.family = "gpt",
           .body = "model.",
           .architectures = decoders("OPT", false),

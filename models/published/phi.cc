@@ -6,8 +6,8 @@
 namespace concertina::published {
 namespace {
 
-std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
-  std::vector<StoredElsewhere> all;
+std::vector<TensorMapping> tensors_of(const ModelConfig& config) {
+  std::vector<TensorMapping> all;
   add_token_table(all, "model.embed_tokens.weight");
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const std::string ours = layer_unit(layer);
@@ -27,7 +27,7 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
 }  // namespace
 
 HuggingFace phi() {
-  using Use = KeyElsewhere::Use;
+  using Use = KeyMapping::Use;
   HuggingFace table = neox_like("Phi", "model.", "\"gelu_new\"");
   table.keys.insert(table.keys.end(),
                     {{"rope_theta", "model.neox.rope_theta", "10000.0"},

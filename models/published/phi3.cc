@@ -6,9 +6,9 @@
 namespace concertina::published {
 namespace {
 
-std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
-  std::vector<StoredElsewhere> all = llama_like("Phi3").tensors(config);
-  std::erase_if(all, [](const StoredElsewhere& one) {
+std::vector<TensorMapping> tensors_of(const ModelConfig& config) {
+  std::vector<TensorMapping> all = llama_like("Phi3").tensors(config);
+  std::erase_if(all, [](const TensorMapping& one) {
     return one.ours.find("/qkv.") != std::string::npos ||
            one.ours.find("/gate_up.") != std::string::npos;
   });
@@ -23,7 +23,7 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
 }  // namespace
 
 HuggingFace phi3() {
-  using Use = KeyElsewhere::Use;
+  using Use = KeyMapping::Use;
   HuggingFace table = llama_like("Phi3");
   remove_keys(table, {"mlp_bias", "rope_interleaved", "pretraining_tp", "head_dim"});
   put_context(table, "4096");
@@ -31,12 +31,12 @@ HuggingFace phi3() {
   put_key(table, {"resid_pdrop", "model.dropout", "0.0", Use::advice});
   put_key(table, {.theirs = "attention_bias",
                   .ours = "model.llama.attention_bias",
-                  .usual = "false",
+                  .default_value = "false",
                   .words = {{"false", "none"}}});
   put_key(table, {.theirs = "sliding_window",
                   .ours = "model.llama.window",
-                  .usual = "0",
-                  .written = KeyElsewhere::Written::if_set});
+                  .default_value = "0",
+                  .written = KeyMapping::Written::if_set});
   table.fixed = {{"model.llama.head_norms", "false"}, {"model.llama.head_dim", "0"}};
   table.rules.push_back({"partial_rotary_factor", "1.0"});
   table.rules.push_back({"rope_parameters.partial_rotary_factor", "1.0"});

@@ -7,7 +7,7 @@ HuggingFace qwen3() {
   HuggingFace table = llama_like("Qwen3");
   remove_keys(table, {"mlp_bias", "rope_interleaved", "pretraining_tp"});
   put_context(table, "32768");
-  put_key(table, {.theirs = "head_dim", .ours = "model.llama.head_dim", .usual = "128"});
+  put_key(table, {.theirs = "head_dim", .ours = "model.llama.head_dim", .default_value = "128"});
   put_key(table, key_value_heads("32"));
   table.fixed = {{"model.llama.head_norms", "true"}, {"model.llama.window", "0"}};
   table.rules.push_back({"use_sliding_window", "false"});

@@ -5,13 +5,13 @@
 namespace concertina::published {
 namespace {
 
-std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
+std::vector<TensorMapping> tensors_of(const ModelConfig& config) {
   const std::int64_t layers = config.layers;
   const auto image = option<std::int64_t>(config.options, "image");
   const auto patch = option<std::int64_t>(config.options, "patch");
   const std::int64_t width = config.width, rows = image / patch * (image / patch) + 1;
   const std::string patches = "vit.embeddings.patch_embeddings.projection.";
-  std::vector<StoredElsewhere> all{
+  std::vector<TensorMapping> all{
       {.ours = "000.embedding/cls", .theirs = {"vit.embeddings.cls_token"}, .shape = {1, 1, width}},
       {.ours = "000.embedding/wpe",
        .theirs = {"vit.embeddings.position_embeddings"},
@@ -36,7 +36,7 @@ std::vector<StoredElsewhere> tensors_of(const ModelConfig& config) {
 }  // namespace
 
 HuggingFace vit() {
-  using Use = KeyElsewhere::Use;
+  using Use = KeyMapping::Use;
   return {.family = "vit",
           .body = "vit.",
           .architectures = {{"classification", "ViTForImageClassification"}, {"", "ViTModel"}},

@@ -283,7 +283,7 @@ UnitCost cost_of(const UnitShape& shape, const AttentionSpec& spec) {
           .weight_flops = linear,
           .saved_bytes = slot_bytes<Saved>(shape, spec),
           .grad_bytes = slot_bytes<Grads>(shape, spec),
-          .again_flops = qkv + 2 * product,
+          .recompute_flops = qkv + 2 * product,
           .model_flops = linear + 2 * full,
           .forward_moved = moved,
           .input_moved = 2 * moved,

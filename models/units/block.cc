@@ -202,7 +202,7 @@ UnitCost cost_of(const UnitShape& shape, const BlockSpec& spec) {
     cost.weight_flops += more.weight_flops;
     cost.saved_bytes += more.saved_bytes;
     cost.grad_bytes += more.grad_bytes;
-    cost.again_flops += more.again_flops;
+    cost.recompute_flops += more.recompute_flops;
     cost.model_flops += more.model_flops;
     cost.forward_moved += more.forward_moved;
     cost.input_moved += more.input_moved;
@@ -221,7 +221,7 @@ UnitCost cost_of(const UnitShape& shape, const BlockSpec& spec) {
   cost.input_moved += shape.moved((4 * norms + 2 * branches + 4) * shape.width);
   if (shape.dropout > 0) cost.dropped = static_cast<double>(shape.elements(1));
   // If the norm follows the skip, the sum is saved, and recomputing it takes the whole branch.
-  if (!spec.before()) cost.again_flops = cost.forward_flops;
+  if (!spec.before()) cost.recompute_flops = cost.forward_flops;
   cost.saved_bytes += slot_bytes<Saved>(shape, spec);
   cost.grad_bytes += slot_bytes<Grads>(shape, spec);
   return cost;

@@ -44,8 +44,9 @@ class Branch {
 struct BranchPlan {
   std::vector<ParameterSpec> parameters;
   std::vector<Field> reads{};
-  UnitCost cost;  // cost of the branch alone; its bytes are the size of BranchMemory, again_flops
-                  // is for forward() without y, and only split.parts is set in `split`
+  UnitCost
+      cost;  // cost of the branch alone; its bytes are the size of BranchMemory, recompute_flops
+             // is for forward() without y, and only split.parts is set in `split`
   std::int64_t scratch_columns = 0;  // used by backward_input()
   std::function<std::unique_ptr<Branch>(Backend&)> make;
   UnitGraph describe{};  // describes the branch alone

@@ -147,7 +147,7 @@ class Head final : public PartedUnit {
     const View dtaken = norm_ ? (spec_.rows.some() ? g.dtaken : io.input_grad) : dh;
     if (norm_) norm_->backward_input(dh, rows_of(io, s), s.statistics(), {}, dtaken);
     if (spec_.rows.some())
-      backend_.run(SpreadRows{
+      backend_.run(ScatterRows{
           .dy = dtaken, .places = s.places, .samples = shape_.samples, .dx = io.input_grad});
   }
 

@@ -149,7 +149,7 @@ BranchPlan mlp_branch(const UnitShape& shape, const MlpSpec& spec) {
                .weight_flops = product,
                .saved_bytes = slot_bytes<Saved>(shape, spec),
                .grad_bytes = slot_bytes<Grads>(shape, spec),
-               .again_flops = up_spec(shape, spec).flops(shape.rows()),
+               .recompute_flops = up_spec(shape, spec).flops(shape.rows()),
                .model_flops = product,
                .forward_moved = shape.moved(moved),
                .input_moved = shape.moved(2 * moved),

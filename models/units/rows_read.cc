@@ -95,7 +95,7 @@ class OnRows final : public Unit {
   }
   void spread(const UnitIo& io, View dy, View dx) {
     backend_.run(
-        SpreadRows{.dy = dy, .places = saved(io).places, .samples = shape_.samples, .dx = dx});
+        ScatterRows{.dy = dy, .places = saved(io).places, .samples = shape_.samples, .dx = dx});
   }
 
   RowsRead rows_;

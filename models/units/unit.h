@@ -93,7 +93,7 @@ class Unit {
 
   virtual void forward(const UnitIo& io) = 0;
   /// Writes the same `saved` as forward(), but not `output`; `grads` is scratch. Only for units
-  /// whose UnitCost::again_flops is not 0.
+  /// whose UnitCost::recompute_flops is not 0.
   virtual void recompute(const UnitIo& /*io*/) {
     CONCERTINA_CHECK(false, "this unit does not support recomputation");
   }

@@ -88,15 +88,15 @@ WaitObserver* observe_waits(WaitObserver* observer) noexcept {
 
 void Work::wait(const std::function<void()>& meanwhile) {
   Backoff backoff;
-  bool told = false;
+  bool reported = false;
   while (!test()) {
     if (meanwhile) meanwhile();
     if (backoff.pause() && wait_observer != nullptr) {
       wait_observer->waits_for(state_->waits_for());
-      told = true;
+      reported = true;
     }
   }
-  if (told) wait_observer->waits_for(WaitObserver::kNobody);
+  if (reported) wait_observer->waits_for(WaitObserver::kNobody);
 }
 
 Work Communicator::all_gather(ConstBytes mine, std::span<const Bytes> recv) {

@@ -254,8 +254,8 @@ bool MpiEnvironment::expect_loss() {
   return loss_->expected();
 }
 
-void MpiEnvironment::tell_loss() noexcept {
-  loss_->tell();
+void MpiEnvironment::report_loss() noexcept {
+  loss_->report();
 }
 
 int MpiEnvironment::go_on() {

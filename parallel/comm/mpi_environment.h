@@ -80,7 +80,7 @@ class MpiEnvironment {
   /// ulfm`. If so, a death from now on ends all pending operations on every rank with LostRanks.
   bool expect_loss();
   /// Reports that ranks have died. Any thread, after expect_loss().
-  void tell_loss() noexcept;
+  void report_loss() noexcept;
   /// Replaces world() with the surviving ranks in their old order, and returns the number of lost
   /// ranks. Call it after LostRanks, once all users of world() are destroyed. Collective over the
   /// survivors. Throws Error{failure} if they are not a majority of the old world or cannot agree.

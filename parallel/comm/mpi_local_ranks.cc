@@ -87,7 +87,7 @@ LocalState LocalRanks::state() const {
       state.speaks = true;
     } else if (::kill(slot->process, 0) != 0 && errno == ESRCH) {
       state.dead.push_back(slot->rank);
-    } else if (stands_still(slot->process)) {
+    } else if (is_stopped(slot->process)) {
       state.stopped.push_back(slot->rank);
       state.stopped_ids.push_back(slot->process);
     } else if (!state.speaks) {

@@ -17,7 +17,7 @@ constexpr double kCalmSeconds = 2;
 }  // namespace
 
 bool MpiLoss::known() const {
-  return expected_ && (left_ || told_.load(std::memory_order_relaxed) || ulfm_revoked(all_));
+  return expected_ && (left_ || reported_.load(std::memory_order_relaxed) || ulfm_revoked(all_));
 }
 
 void MpiLoss::leave(std::string what, std::string where) {

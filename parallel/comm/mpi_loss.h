@@ -28,7 +28,7 @@ class MpiLoss {
   void expect() { expected_ = true; }
   bool expected() const { return expected_; }
   /// Reports that ranks are lost. Any thread.
-  void tell() noexcept { told_ = true; }
+  void report() noexcept { reported_ = true; }
   /// Whether any rank of the world knows of an expected loss.
   bool known() const;
   /// Revokes all pending operations on all ranks. Throws LostRanks.
@@ -45,7 +45,7 @@ class MpiLoss {
   std::vector<MPI_Comm> comms_;
   bool expected_ = false, left_ = false, calm_ = true;
   double left_at_ = 0;
-  std::atomic<bool> told_ = false;
+  std::atomic<bool> reported_ = false;
 };
 
 /// Returns a world over the ranks of `over` whose communicators share `loss`. Collective.

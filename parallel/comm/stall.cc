@@ -25,7 +25,7 @@ std::string why(const Stall& stall) {
       if (stall.waits_for < 0) return "it waits for other ranks";
       return fmt::format("it waits for rank {} on {}", stall.waits_for,
                          stall.peer_host.empty() ? "another host" : stall.peer_host);
-    case Silence::circle:
+    case Silence::cycle:
       return fmt::format("it waits for rank {}, which waits for it: a message is lost",
                          stall.waits_for);
     case Silence::computes:
@@ -48,7 +48,7 @@ bool is_slow(Silence silence) {
 }
 
 bool hangs(Silence silence) {
-  return silence == Silence::circle || silence == Silence::computes || silence == Silence::stands;
+  return silence == Silence::cycle || silence == Silence::computes || silence == Silence::blocked;
 }
 
 std::string headline(const Stall& stall) {

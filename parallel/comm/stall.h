@@ -19,9 +19,9 @@ enum class Silence {
   starved,   // runnable but given no core: slow, never aborted
   follows,   // waits for a rank of this host that is itself silent or that continues
   outside,   // waits for a rank of another host, or for an unknown one
-  circle,    // ranks of this host wait for each other: a message is lost
+  cycle,     // ranks of this host wait for each other: a message is lost
   computes,  // uses its core without progress
-  stands,    // waits for something other than a rank: a lock, a thread, a device
+  blocked,   // waits for something other than a rank: a lock, a thread, a device
 };
 /// Returns the name used in events.jsonl, such as "stands".
 const char* name_of(Silence silence);

@@ -136,7 +136,7 @@ Silence Watchdog::judge_wait(const Seen& seen, bool& speaks) const {
     if (log == nullptr || log->silent() < seen.silent / 2) return speaks = false, Silence::follows;
     if (rank < rank_) speaks = false;
   }
-  return Silence::circle;
+  return Silence::cycle;
 }
 
 /// Whether the rank at the end of the chain of waits is slow.
@@ -154,7 +154,7 @@ Silence Watchdog::judge_alone(const ThreadActivity& now, const Seen& seen) {
   const double seconds = std::max(1e-3, seen.silent - seen.sampled_at);
   const double share = (now.cpu_seconds - seen.first->cpu_seconds) / seconds;
   const double queued = (now.queued_seconds - seen.first->queued_seconds) / seconds;
-  if (share < kBusyShare) return Silence::stands;
+  if (share < kBusyShare) return Silence::blocked;
   return share < kFedShare && queued > kQueuedShare ? Silence::starved : Silence::computes;
 }
 
@@ -242,7 +242,7 @@ void Watchdog::look(Seen& seen) {
   } else if (!slow && seen.silent >= limit && seen.next_report == limit) {
     seen.next_report = 2 * limit;
     log::error("{}", report(Seconds(seen.silent)));
-  } else if (!slow && seen.silent >= 1.25 * limit && !std::exchange(seen.told, true)) {
+  } else if (!slow && seen.silent >= 1.25 * limit && !std::exchange(seen.reported, true)) {
     on_hang_(report(Seconds(seen.silent)));
   }
 }

@@ -85,7 +85,7 @@ class Watchdog final : public WaitObserver {
   /// State of the current silence.
   struct Seen {
     double silent = 0, next_report = 0;  // seconds
-    bool told = false, warned = false, ended = false;
+    bool reported = false, warned = false, ended = false;
     std::optional<ThreadActivity> first{};  // early in the silence
     ThreadActivity last{};
     double sampled_at = 0, moved_at = -1e9;  // time of `first`; last time that bytes moved or

@@ -33,8 +33,8 @@ std::string describe(const Schedule& schedule) {
 }
 
 Folding folding_of(const Entry<Schedule>& schedule, int chunks) {
-  const auto& [usual, step, most] = schedule.value.chunks;
-  const int count = chunks == 0 ? usual : chunks;
+  const auto& [default_value, step, most] = schedule.value.chunks;
+  const int count = chunks == 0 ? default_value : chunks;
   if (count % step != 0 || count > most)
     throw_input(
         fmt::format("schedule '{}' cannot run with {}", schedule.name, counted(count, "chunk")),

@@ -56,7 +56,7 @@ struct ClosedForm {
 
 /// Stages per rank of one pipeline: multiples of `step`, up to `most`.
 struct Chunks {
-  int usual = 1, step = 1, most = 1024;
+  int default_value = 1, step = 1, most = 1024;
 };
 
 struct Schedule {

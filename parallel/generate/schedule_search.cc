@@ -24,8 +24,8 @@ struct SearchField {
   Folding folding;
   Layout layout;
   Limits limits;
-  bool usual = false;  // whether some schedule uses it by default
-  double weights = 1;  // how many times a rank keeps its share of the weights
+  bool default_value = false;  // whether some schedule uses it by default
+  double weights = 1;          // how many times a rank keeps its share of the weights
 };
 
 /// Returns how many times a rank keeps its share of the weights, at most: a rank of opposite
@@ -55,12 +55,12 @@ class Search {
       const Chunks& chunks = schedule.value.chunks;
       const int least = costs_.rows ? max_chunks_ : chunks.step;
       for (int v = least; v <= std::min(chunks.most, max_chunks_); v += chunks.step)
-        if (goes_on(schedule.name, v, kInf)) try_named(schedule, v);
+        if (keep_searching(schedule.name, v, kInf)) try_named(schedule, v);
     }
     const SearchField* best = best_;
     for (const SearchField& field : fields_)
-      if ((field.usual || &field == best) && may_be_found(field) && !perfect_ &&
-          goes_on("moves", field.folding.chunks, kInf))
+      if ((field.default_value || &field == best) && may_be_found(field) && !perfect_ &&
+          keep_searching("moves", field.folding.chunks, kInf))
         try_searched(field);
     if (best_ == nullptr)
       throw_input(
@@ -73,9 +73,9 @@ class Search {
   }
 
  private:
-  bool goes_on(std::string_view doing, int chunks, double least) {
-    if (!stopped_ && options_.goes_on &&
-        !options_.goes_on({doing, chunks, std::min(least, least_)}))
+  bool keep_searching(std::string_view doing, int chunks, double least) {
+    if (!stopped_ && options_.keep_searching &&
+        !options_.keep_searching({doing, chunks, std::min(least, least_)}))
       stopped_ = best_ != nullptr;
     return !stopped_;
   }
@@ -171,7 +171,7 @@ class Search {
   void try_named(const Entry<Schedule>& schedule, int chunks) {
     try {
       SearchField& field = field_of(schedule, chunks);
-      field.usual = field.usual || chunks == schedule.value.chunks.usual;
+      field.default_value = field.default_value || chunks == schedule.value.chunks.default_value;
       const Plan plan = make_plan(field.layout, schedule.name,
                                   {.leaf_microbatches = field.limits.leaf_microbatches});
       const Costs costs = costs_of(field, plan);
@@ -196,7 +196,7 @@ class Search {
         options_.objective,
         options_.seed,
         options_.effort,
-        [&](double least) { return goes_on("moves", field.folding.chunks, least); }};
+        [&](double least) { return keep_searching("moves", field.folding.chunks, least); }};
     const SearchResult result = search(field.layout, costs, named_plans(field.layout), bounds);
     if (result.seconds == kInf) return;
     Plan plan = merge_input_weight({result.plan, field.layout});

@@ -45,7 +45,7 @@ struct ScheduleSearch {
   bool opposite = false;
   double free_bytes = std::numeric_limits<double>::max();  // available for proofs
   /// Called often; returning false ends the search with the best so far, once there is one.
-  std::function<bool(const SearchProgress&)> goes_on{};
+  std::function<bool(const SearchProgress&)> keep_searching{};
 };
 
 /// Maximum number of chunks if no model limits the stages.
@@ -79,7 +79,7 @@ struct FoundSchedule {
   std::string from{};                // name of the initial schedule, or "search"
   std::vector<ScheduleTry> tries{};  // everything that was tried, including opposite pipelines
   int max_chunks = 1;
-  bool stopped = false;  // by goes_on()
+  bool stopped = false;  // by keep_searching()
 };
 
 /// Throws Error{bad_input} if nothing fits the bound, or if the model has fewer units than ranks.

@@ -57,7 +57,9 @@ class Climb {
   }
 
   /// Whether to stop searching.
-  bool ended() const { return perfect() || (bounds_.goes_on && !bounds_.goes_on(seconds_)); }
+  bool ended() const {
+    return perfect() || (bounds_.keep_searching && !bounds_.keep_searching(seconds_));
+  }
 
   /// Offers the rows of the rules with a warm-up and a steady phase, within the effort.
   void offer_steady() {
@@ -92,7 +94,8 @@ class Climb {
         best = rows_;
         done = perfect();
       }
-      if (i % kAskEvery == 0 && bounds_.goes_on) done = done || !bounds_.goes_on(least);
+      if (i % kAskEvery == 0 && bounds_.keep_searching)
+        done = done || !bounds_.keep_searching(least);
     }
     return {Plan{std::move(best)}, least};
   }

@@ -33,7 +33,7 @@ struct SearchBounds {
   std::int64_t effort = 20'000'000;
   /// Called occasionally with the smallest length so far (infinity: none yet). Returning false ends
   /// the search with the best so far.
-  std::function<bool(double)> goes_on{};
+  std::function<bool(double)> keep_searching{};
 };
 
 struct SearchResult {

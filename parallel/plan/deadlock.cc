@@ -11,10 +11,10 @@ namespace {
 /// run) or the head of a queue (a rank's first incomplete message). All other remaining items
 /// follow these, so the wait graph has two points per rank and few edges per point.
 /// Point r is the row of rank r, point ranks + r its queue of messages.
-class Standstill {
+class DeadlockReport {
  public:
-  Standstill(const Plan& plan, const PlanIndex& index, Channels channels, const PlanGraph& graph,
-             const std::vector<int>& order)
+  DeadlockReport(const Plan& plan, const PlanIndex& index, Channels channels,
+                 const PlanGraph& graph, const std::vector<int>& order)
       : plan_(plan),
         index_(index),
         graph_(graph),
@@ -187,7 +187,7 @@ std::optional<Cycle> find_deadlock(const Plan& plan, const PlanIndex& index, Cha
   const PlanGraph graph = make_graph(plan, index, channels);
   const std::vector<int> order = graph.order();
   if (static_cast<int>(order.size()) == graph.nodes()) return std::nullopt;
-  return Standstill(plan, index, channels, graph, order).describe();
+  return DeadlockReport(plan, index, channels, graph, order).describe();
 }
 
 }  // namespace concertina

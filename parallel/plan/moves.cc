@@ -104,7 +104,7 @@ class ChangeFinder {
                                          ? std::vector<int>{rank}
                                          : nearest(from_.owners[source].ranks, rank, hosts_);
     const std::vector<Part> shares =
-        cut_bucket(from_.buckets[change_.bucket], static_cast<int>(sources.size()));
+        split_bucket(from_.buckets[change_.bucket], static_cast<int>(sources.size()));
     for (std::size_t i = 0; i < sources.size(); ++i)
       if (shares[i].count() > 0)
         change_.moves.push_back(

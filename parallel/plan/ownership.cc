@@ -25,7 +25,7 @@ std::size_t block_near(const Bucket& bucket, std::size_t first, std::size_t coun
 
 }  // namespace
 
-std::vector<Part> cut_bucket(const Bucket& bucket, int owners) {
+std::vector<Part> split_bucket(const Bucket& bucket, int owners) {
   const std::size_t blocks = block_count(bucket);
   const auto offset = [&](std::size_t block) {
     return block < blocks ? block_at(bucket, block).offset : bucket.elements;
@@ -129,7 +129,7 @@ std::vector<BucketOwners> assign_owners(const std::vector<Bucket>& buckets, cons
       one.parts = whole_parts(bucket, share_tensors(bucket, held, extra), extra);
       for (std::size_t i = 0; i < one.ranks.size(); ++i) loads[one.ranks[i]] += one.parts[i].cost;
     } else {
-      one.parts = cut_bucket(bucket, static_cast<int>(one.ranks.size()));
+      one.parts = split_bucket(bucket, static_cast<int>(one.ranks.size()));
     }
     owners.push_back(std::move(one));
   }

@@ -27,7 +27,7 @@ struct TensorRun {
 };
 
 /// Returns one part per owner, of about equal size; the last ones may be empty.
-std::vector<Part> cut_bucket(const Bucket& bucket, int owners);
+std::vector<Part> split_bucket(const Bucket& bucket, int owners);
 std::vector<TensorRun> tensor_runs(const Bucket& bucket, const Part& part);
 
 /// Holders and parts of one bucket under a layout.

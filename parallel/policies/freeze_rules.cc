@@ -132,7 +132,7 @@ FreezeRecord record_of(const FreezeSums& sums, std::int64_t step, double epoch, 
 OptionValues default_freeze_options() {
   OptionValues options;
   for (const Entry<FreezePolicy>& policy : freeze_policies())
-    options = with_usual(policy.value.options, std::move(options));
+    options = with_defaults(policy.value.options, std::move(options));
   return options;
 }
 

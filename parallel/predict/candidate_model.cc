@@ -39,7 +39,7 @@ CandidateModel::CandidateModel(const PlanProblem& problem, const PlanCandidate& 
     rank.units += cut.last - cut.first;
     rank.seconds += costs.forward + costs.input + costs.weight;
   }
-  again_ = model.again;
+  recompute_ = model.again;
   group_ = model.group;
   for (int rank = 0; rank < candidate.pp; ++rank)
     links_.push_back(boundary_link(rank, (rank + 1) % candidate.pp));
@@ -215,7 +215,7 @@ StepPrediction CandidateModel::simulated(bool parts) const {
   double busy = 0;
   for (const Rank& rank : ranks_) busy += rank.seconds, step.update += rank.update / p;
   busy = m * busy / p;
-  step.again = m * again_ / p;
+  step.again = m * recompute_ / p;
   step.group = m * group_ / p;
   step.compute = busy - step.again - step.group;
   step.bubble = std::max(0.0, step.seconds - busy - step.transfer - step.reduction - step.update);

@@ -96,8 +96,8 @@ class CandidateModel {
   std::vector<StageBytes> bytes_;  // by stage
   std::vector<Rank> ranks_;
   double boundary_bytes_ = 0;
-  std::vector<LinkCosts> links_;  // by rank: to the next one; of the last one, to the first
-  double again_ = 0, group_ = 0;  // seconds per microbatch, all stages
+  std::vector<LinkCosts> links_;      // by rank: to the next one; of the last one, to the first
+  double recompute_ = 0, group_ = 0;  // seconds per microbatch, all stages
 };
 
 /// Number of simulated actions, including transfers; counts against the budget.

@@ -90,7 +90,8 @@ class LayoutSearch {
 
   FoundLayout found_of(const PlanCandidate& candidate) {
     FoundLayout found{.candidate = candidate};
-    found.again_flops = table_.of(candidate).again_flops * (problem_.batch / candidate.samples);
+    found.recompute_flops =
+        table_.of(candidate).recompute_flops * (problem_.batch / candidate.samples);
     const ModelSpec& model = problem_.model;
     int before = 0;
     for (const UnitRange& stage : table_.cuts(candidate)) {

@@ -27,8 +27,8 @@ struct FoundLayout {
   PlanMemory memory{};
   StepPrediction step{};  // if the layout does not fit: only `seconds`, by the closed form
   bool simulated = false, exact = false;
-  double again_flops = 0;     // per step, on all devices
-  std::vector<int> layers{};  // by stage; empty: stages are split within a layer
+  double recompute_flops = 0;  // per step, on all devices
+  std::vector<int> layers{};   // by stage; empty: stages are split within a layer
 };
 
 struct SearchOutcome {

@@ -17,12 +17,12 @@ namespace concertina {
 /// The valid range of seconds, bytes and rates entered by a user: on the command line, in a machine
 /// file, or in costs.json. The product or quotient of any two values, summed over all actions of a
 /// plan (kMostActions), is finite, so predictions neither overflow nor get stuck.
-inline constexpr double kLeastFigure = 1e-30, kMostFigure = 1e18;
-inline constexpr const char* kFigures = "0, or a number from 1e-30 to 1e18";
+inline constexpr double kSmallestValue = 1e-30, kLargestValue = 1e18;
+inline constexpr const char* kValueRange = "0, or a number from 1e-30 to 1e18";
 
 /// False for NaN and infinity.
-inline constexpr bool is_figure(double value) {
-  return value == 0 || (value >= kLeastFigure && value <= kMostFigure);
+inline constexpr bool is_valid_value(double value) {
+  return value == 0 || (value >= kSmallestValue && value <= kLargestValue);
 }
 
 /// Times of the parts of a layout change: its bytes (between ranks of one host, and within a rank)
@@ -37,13 +37,13 @@ struct MoveRates {
 };
 
 /// One device of the machine; 0 means unknown, and takes no time or memory.
-struct DeviceFigures {
+struct DeviceSpecs {
   double memory = 0;              // bytes
   double reserved_bytes = 0;      // part of `memory`: driver, libraries, allocator overhead
   double peak_flops_per_s = 0;    // from the data sheet, for MFU and HFU
   double memory_bytes_per_s = 0;  // reading and writing: norms, dropout, softmax, the update
   double layer_s = 0;             // kernel launches per pass through a layer, regardless of size
-  bool operator==(const DeviceFigures&) const = default;
+  bool operator==(const DeviceSpecs&) const = default;
 };
 
 struct MachineModel {
@@ -54,7 +54,7 @@ struct MachineModel {
   double combine_s_per_byte = 0;                            // adding received gradients
   MoveRates moves;
   double cache_read_s_per_byte = 0;  // reading the outputs of frozen units, all ranks at once
-  DeviceFigures device;
+  DeviceSpecs device;
   int ranks_per_host = 0;  // 0: all on one host
   int nics_per_host = 0;   // share remote.bandwidth equally; 0 and 1: one for all ranks
   LinkCosts local, remote;

@@ -71,11 +71,12 @@ bool is_searchable(const Entry<Schedule>& schedule) {
 }
 
 /// Whether the software can split the layers into this many stages.
-bool cuts_into(const PlanProblem& problem, int stages, bool usual) {
+bool cuts_into(const PlanProblem& problem, int stages, bool default_value) {
   const int layers = problem.layers();
   const Cuts cuts = problem.software.cuts;
   if (layers % stages == 0) return true;
-  return cuts == Cuts::units ? usual : (layers + 2) % stages == 0 || (cuts == Cuts::even && usual);
+  return cuts == Cuts::units ? default_value
+                             : (layers + 2) % stages == 0 || (cuts == Cuts::even && default_value);
 }
 
 /// Returns the chunks per rank that fit `pp` ranks.
@@ -85,10 +86,10 @@ std::vector<int> chunks_of(const Entry<Schedule>& schedule, int pp, const PlanPr
   std::vector<int> result;
   if (pp % schedule.value.rank_step != 0) return result;
   // With one chunk, schedules that need more are equal to others: interleaved 1F1B is 1F1B.
-  const int least = std::max(chunks.step, std::min(chunks.usual, 2));
+  const int least = std::max(chunks.step, std::min(chunks.default_value, 2));
   for (int v = least; v <= std::min({chunks.most, kMostChunks, problem.layers() / pp});
        v += chunks.step)
-    if (tried(space.chunks, v) && cuts_into(problem, pp * v, v == chunks.usual))
+    if (tried(space.chunks, v) && cuts_into(problem, pp * v, v == chunks.default_value))
       result.push_back(v);
   // On one rank all orders are equal, and several chunks without a pipeline are pointless.
   if (pp == 1 && (schedule.name != "1f1b" || result != std::vector<int>{1}))

@@ -12,7 +12,7 @@ constexpr double kLogitBytes = 8;  // a logit in fp32 and its gradient
 constexpr double kLossBytes = 16;  // traffic of an fp32 loss per logit, in F and in I
 
 bool can_recompute(const UnitCost& cost) {
-  return cost.again_flops > 0;
+  return cost.recompute_flops > 0;
 }
 
 /// Adds bytes that are split over the devices of a group.
@@ -58,7 +58,7 @@ void recompute_layer(Adapted* first, const Adapted* end) {
   for (Adapted* unit = first; unit != end; ++unit) {
     UnitCost& cost = unit->cost;
     if (!can_recompute(cost)) continue;
-    cost.again_flops = cost.forward_flops;
+    cost.recompute_flops = cost.forward_flops;
     if (head != nullptr) {
       head->cost.grad_bytes += cost.saved_bytes + static_cast<std::size_t>(unit->input);
       head->cost.split.grad_bytes += cost.split.saved_bytes;
@@ -118,7 +118,7 @@ void add_seconds(const PlanProblem& problem, const UnitSpec& unit, const UnitCos
   for (const ParameterSpec& parameter : unit.parameters) held += share_of(parameter, tp);
   const double sums = 2 * held * (problem.bytes().gradient + problem.element());
   const UnitCost extra{.input_flops = cost.input_flops - plain.input_flops,
-                       .again_flops = cost.again_flops,
+                       .recompute_flops = cost.recompute_flops,
                        .input_moved = cost.input_moved - plain.input_moved};
   const double again = seconds_on(machine, extra, 0).input;
   const double forward_sum = group_seconds(machine, cost.forward_sum, tp),
@@ -146,7 +146,7 @@ ModelWork work_of(const PlanProblem& problem, const PlanCandidate& candidate) {
                    cost = share_of(units[u].cost, tp, samples);
     const auto grads = static_cast<double>(cost.grad_bytes);
     add_seconds(problem, problem.model.units[u], plain, cost, tp, all);
-    all.again_flops += samples * (units[u].cost.input_flops - before[u].cost.input_flops);
+    all.recompute_flops += samples * (units[u].cost.input_flops - before[u].cost.input_flops);
     all.flops.push_back(total_flops(units[u].cost));
     const double input = samples * units[u].input;
     all.bytes.push_back(
@@ -181,7 +181,8 @@ UnitCost cost_by(const Software& software, const UnitCost& cost, double element)
 UnitCost share_of(const UnitCost& cost, int tp, int samples) {
   UnitCost own = cost;
   const double products = share(1, cost.split.flops, tp) * samples;
-  for (double* flops : {&own.forward_flops, &own.input_flops, &own.weight_flops, &own.again_flops})
+  for (double* flops :
+       {&own.forward_flops, &own.input_flops, &own.weight_flops, &own.recompute_flops})
     *flops *= products;
   const auto bytes = [&](std::size_t whole, std::size_t split) {
     return static_cast<std::size_t>(

@@ -46,7 +46,7 @@ struct ModelWork {
   std::vector<double> flops{};  // balanced by partitions, per sample
   std::vector<HeldParameters> parameters{};
   double again = 0, group = 0;  // seconds of all units: recomputation; the sums over the group
-  double again_flops = 0;       // sum over all units on all devices
+  double recompute_flops = 0;   // sum over all units on all devices
 };
 
 /// Caches the work of each kind of candidate.

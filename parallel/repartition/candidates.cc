@@ -18,7 +18,7 @@ constexpr std::size_t kMostOrders = 24;  // limit for ranks with different facto
                                          // four
 
 /// How `schedule` folds with its default number of chunks.
-std::optional<Folding> usual_folding(const Entry<Schedule>& schedule) {
+std::optional<Folding> default_folding(const Entry<Schedule>& schedule) {
   try {
     return folding_of(schedule, 0);
   } catch (const Error&) {
@@ -84,7 +84,7 @@ class CandidateList {
       for (const Entry<Schedule>& one : schedules()) {
         if (one.name == present_.name || one.value.searched) continue;
         // On one rank all schedules are equal.
-        if (const auto folding = usual_folding(one)) add(one, *folding, /*single=*/false);
+        if (const auto folding = default_folding(one)) add(one, *folding, /*single=*/false);
       }
   }
 
@@ -107,13 +107,13 @@ class CandidateList {
       if (view_.options.replicas && room > kAllReplicas && room < most && (room & (room - 1)) != 0)
         list_.push_back({schedule.name, folding, {pp, room}});
       if (folding.chunks == 1 && folding.placement == Placement::loop)
-        add_unlike(schedule, folding, {pp, now.dp});
+        add_different(schedule, folding, {pp, now.dp});
     }
   }
 
   /// Adds replicas with the depth of `like` next to as many shallower ones as fit. If ranks differ,
   /// also next to others of the same depth.
-  void add_unlike(const Entry<Schedule>& schedule, const Folding& folding, const Grid& like) {
+  void add_different(const Entry<Schedule>& schedule, const Folding& folding, const Grid& like) {
     const bool replicas = view_.options.replicas;
     const int pp = like.pp, ranks = replicas ? world_ : pp * like.dp;
     if (ranks > world_) return;
@@ -146,8 +146,8 @@ class CandidateList {
     int best = dp;
     for (int mine = dp; mine <= leaves - others; ++mine)
       if (longest(mine) < longest(best)) best = mine;
-    const int beside = world_ <= kAllUnlike ? 1 : 0;
-    for (int mine = std::max(dp, best - beside); mine <= std::min(leaves - others, best + beside);
+    const int slack = world_ <= kAllUnlike ? 1 : 0;
+    for (int mine = std::max(dp, best - slack); mine <= std::min(leaves - others, best + slack);
          ++mine) {
       candidate.leaves = mine;
       list_.push_back(candidate);

@@ -123,8 +123,8 @@ std::vector<std::int64_t> steps_of_epochs(std::int64_t samples, std::int64_t bat
   return steps;
 }
 
-std::vector<CourseEpoch> foresee(const CourseInput& input, const std::vector<int>& layers,
-                                 const std::vector<std::int64_t>& steps) {
+std::vector<CourseEpoch> predict_course(const CourseInput& input, const std::vector<int>& layers,
+                                        const std::vector<std::int64_t>& steps) {
   CONCERTINA_CHECK(layers.size() == steps.size(), "layers of {} epochs, but steps of {}",
                    layers.size(), steps.size());
   CourseRun run(input);

@@ -42,8 +42,8 @@ std::vector<std::int64_t> steps_of_epochs(std::int64_t samples, std::int64_t bat
 /// `layers[e]` is the number of frozen layers in epoch e, decided at its start; `steps[e]` is its
 /// number of steps. With a cache, the epoch after a freeze reads the outputs of layers that were
 /// frozen before and computes the others once. Throws Error{bad_input} like assign().
-std::vector<CourseEpoch> foresee(const CourseInput& input, const std::vector<int>& layers,
-                                 const std::vector<std::int64_t>& steps);
+std::vector<CourseEpoch> predict_course(const CourseInput& input, const std::vector<int>& layers,
+                                        const std::vector<std::int64_t>& steps);
 
 /// Returns a lower bound in seconds for the steps of `epochs` with any layouts of the ranks: equal
 /// shares of the work without waits, changes or reads. With `keeps_grid`, pp and dp stay as

@@ -227,7 +227,7 @@ void GradientExchange::skip(SkippedBuckets skipped) {
   for (Item& item : items_) {
     item.skipped = skipped[at(item.bucket)];
     item.open_uses = item.skipped ? 0 : static_cast<int>(item.uses.size());
-    queues_[item.queue].leave_out(item.place, item.skipped);
+    queues_[item.queue].skip(item.place, item.skipped);
   }
 }
 

@@ -29,7 +29,7 @@ class PhasedExchange {
   void reserve();
 
   /// Skips an exchange until it is included again. The same on all ranks.
-  void leave_out(int exchange, bool out) { exchanges_[index(exchange)].out = out; }
+  void skip(int exchange, bool out) { exchanges_[index(exchange)].out = out; }
   /// Marks the exchange as ready, because its first data is available. It begins after the
   /// preceding exchanges have begun.
   void begin(int exchange);

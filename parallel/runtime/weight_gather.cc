@@ -50,8 +50,7 @@ void WeightGather::add_phases(const ExchangeRow& row, Gather& bucket) {
 
 void WeightGather::skip(SkippedBuckets skipped) {
   for (std::size_t b = 0; b < buckets_.size(); ++b)
-    if (buckets_[b].phases != nullptr)
-      buckets_[b].phases->leave_out(buckets_[b].number, skipped[b]);
+    if (buckets_[b].phases != nullptr) buckets_[b].phases->skip(buckets_[b].number, skipped[b]);
 }
 
 void WeightGather::start(std::size_t bucket) {

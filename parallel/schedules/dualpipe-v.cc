@@ -26,7 +26,7 @@ Rows generate(const PipelineShape& shape) {
 Schedule schedule_dualpipe_v() {
   return {.generate = generate,
           .placement = Placement::wave,
-          .chunks = {.usual = 2, .step = 2, .most = 2},
+          .chunks = {.default_value = 2, .step = 2, .most = 2},
           .about = "dualpipe folded into a V (DeepSeek-AI 2025)",
           .bubble = {"(p-1)/(6m) if m >= 2p",
                      [](int p, int m, int) { return claim(m >= 2 * p, (p - 1) / (6.0 * m)); }},

@@ -33,7 +33,7 @@ Rows generate(const PipelineShape& shape) {
 Schedule schedule_hanayo() {
   return {.generate = generate,
           .placement = Placement::wave,
-          .chunks = {.usual = 2, .step = 2},
+          .chunks = {.default_value = 2, .step = 2},
           .about = "v/2 waves back and forth (Liu et al. 2023)",
           .bubble = {"at most (2p-2)/(3/2 p v - p + 1) if m = p",
                      [](int p, int m, int v) {

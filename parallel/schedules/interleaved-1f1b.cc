@@ -44,7 +44,7 @@ Rows generate(const PipelineShape& shape) {
 
 Schedule schedule_interleaved_1f1b() {
   return {.generate = generate,
-          .chunks = {.usual = 2},
+          .chunks = {.default_value = 2},
           .about = "1f1b over v chunks per rank (Narayanan et al. 2021)",
           .bubble = {"(p-1)/(v m) if p divides m",
                      [](int p, int m, int v) { return claim(m % p == 0, (p - 1.0) / (v * m)); }},

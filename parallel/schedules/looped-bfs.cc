@@ -25,7 +25,7 @@ Rows generate(const PipelineShape& shape) {
 
 Schedule schedule_looped_bfs() {
   return {.generate = generate,
-          .chunks = {.usual = 2},
+          .chunks = {.default_value = 2},
           .about = "all microbatches through one chunk after another (Lamy-Poirier 2023)",
           .bubble = {"(p-1)/(v m) if m >= p",
                      [](int p, int m, int v) { return claim(m >= p, (p - 1.0) / (v * m)); }},

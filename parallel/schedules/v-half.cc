@@ -23,7 +23,7 @@ Rows generate(const PipelineShape& shape) {
 Schedule schedule_v_half() {
   return {.generate = generate,
           .placement = Placement::wave,
-          .chunks = {.usual = 2, .step = 2, .most = 2},
+          .chunks = {.default_value = 2, .step = 2, .most = 2},
           .about = "half the memory and bubble of 1f1b (Qi et al. 2024)",
           .bubble = {"(3p-4)/(6m) if m >= p > 2",
                      [](int p, int m, int) {

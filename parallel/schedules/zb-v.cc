@@ -20,7 +20,7 @@ Rows generate(const PipelineShape& shape) {
 Schedule schedule_zb_v() {
   return {.generate = generate,
           .placement = Placement::wave,
-          .chunks = {.usual = 2, .step = 2, .most = 2},
+          .chunks = {.default_value = 2, .step = 2, .most = 2},
           .about = "zero bubble in a V, memory of 1f1b (Qi et al. 2023)",
           .bubble = {"0 if m >= 2p - 1",
                      [](int p, int m, int) {

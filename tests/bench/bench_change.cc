@@ -58,7 +58,7 @@ class Direction {
   }
 
   /// `per_byte`: seconds on the link; `step`: seconds of the faster layout.
-  Json figures(double per_byte, double step) const {
+  Json metrics(double per_byte, double step) const {
     const double change = median(change_), move = median(move_);
     const double busiest = busiest_rank(pair_bytes(plan_, kinds_)).most();
     const double link = busiest * per_byte;
@@ -114,9 +114,10 @@ std::pair<int, int> busiest_pair(const PairBytes& bytes, const std::vector<int>&
   return busiest;
 }
 
-RunConfig other_layout(const RunConfig& config, const Assignment& usual, const std::string& to) {
+RunConfig other_layout(const RunConfig& config, const Assignment& default_value,
+                       const std::string& to) {
   if (!to.empty()) return with_layout_keys(config, to, "--to");
-  const bool one_stage = usual.layout.pipelines.front().stages.size() == 1;
+  const bool one_stage = default_value.layout.pipelines.front().stages.size() == 1;
   return with_layout_keys(config, one_stage ? "parallel.dp=1" : "parallel.pp=1", "--to");
 }
 
@@ -169,8 +170,8 @@ int run(const ChangeOptions& options, MpiEnvironment& mpi) {
                   {{"from", pair.first},
                    {"to", pair.second},
                    {"bytes_per_s", per_byte > 0 ? 1 / per_byte : 0}}}};
-  result["there"] = there.figures(per_byte, step);
-  result["back"] = back.figures(per_byte, step);
+  result["there"] = there.metrics(per_byte, step);
+  result["back"] = back.metrics(per_byte, step);
   machine.moves.rebuild_s = std::max(there.rebuild(), back.rebuild());
   result["machine"] = to_json(machine);
   return print_result(result);

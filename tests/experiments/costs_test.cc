@@ -307,11 +307,11 @@ TEST(PlanCosts, MeasuredSecondsScaleWithMicrobatches) {
 }
 
 TEST(PlanCosts, WhatIsComputedAgainTakesItsPartOfTheMeasuredForwardPass) {
-  const RunConfig usual = small(1, 1);
-  RunConfig again = usual;
+  const RunConfig default_value = small(1, 1);
+  RunConfig again = default_value;
   again.parallel.recompute = {"mlp"};
   CostSource source{"costs", measured(), machine()};
-  const std::vector<UnitSeconds> plain = seconds_of(source, usual),
+  const std::vector<UnitSeconds> plain = seconds_of(source, default_value),
                                  more = seconds_of(source, again);
   // The first of an MLP's two maps, which have equally many products, runs again.
   EXPECT_DOUBLE_EQ(more[2].input, plain[2].input + plain[2].forward / 2);
@@ -322,7 +322,7 @@ TEST(PlanCosts, WhatIsComputedAgainTakesItsPartOfTheMeasuredForwardPass) {
   source.measured->config = write_config(again);
   source.measured->units = more;
   EXPECT_DOUBLE_EQ(seconds_of(source, again)[2].input, more[2].input);
-  EXPECT_DOUBLE_EQ(seconds_of(source, usual)[2].input, plain[2].input);
+  EXPECT_DOUBLE_EQ(seconds_of(source, default_value)[2].input, plain[2].input);
 }
 
 /// Allowed values, including the largest together with the smallest, give a finite step.

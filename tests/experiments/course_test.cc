@@ -103,13 +103,14 @@ struct EqualLayers {
     CourseInput input = input_of(asked, policy, caches);
     input.options = options;
     const std::vector<int> none(layers.size());
-    return seconds_of(foresee(input, freezes ? layers : none, steps_of_epochs(40, 4, 10)));
+    return seconds_of(predict_course(input, freezes ? layers : none, steps_of_epochs(40, 4, 10)));
   }
 
   double least(bool caches, bool keeps_grid) const {
     const Request asked{.world = 2, .pp = 2, .schedule = "gpipe"};
     const CourseInput input = input_of(asked, "none", caches);
-    return least_seconds(input, foresee(input, layers, steps_of_epochs(40, 4, 10)), keeps_grid);
+    return least_seconds(input, predict_course(input, layers, steps_of_epochs(40, 4, 10)),
+                         keeps_grid);
   }
 };
 
@@ -146,7 +147,7 @@ TEST(Course, ABatchThatGrowsHasItsPlaceInTheEpochsAndNotInTheirSteps) {
     const Request asked{.world = 2, .pp = 2, .schedule = "gpipe"};
     CourseInput input = run.input_of(asked, "pipetransformer", true);
     input.options.grows = grows;
-    return foresee(input, run.layers, steps_of_epochs(40, 4, 10));
+    return predict_course(input, run.layers, steps_of_epochs(40, 4, 10));
   };
   const std::vector<CourseEpoch> constant = epochs(false), grown = epochs(true);
   EXPECT_EQ(grown.front().batches, 1);
@@ -204,7 +205,7 @@ TEST(Course, NoLayoutsAreFasterThanTheLeastSeconds) {
     input.options.depth = input.options.replicas = !keeps_grid;
     std::vector<int> course{0};
     while (course.size() < 4) course.push_back(whole(course.back(), layers));
-    const std::vector<CourseEpoch> epochs = foresee(input, course, {5, 4, 5, 4});
+    const std::vector<CourseEpoch> epochs = predict_course(input, course, {5, 4, 5, 4});
     EXPECT_LE(least_seconds(input, epochs, keeps_grid), seconds_of(epochs) * (1 + 1e-9));
   }
 }

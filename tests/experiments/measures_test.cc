@@ -14,7 +14,7 @@ struct Evaluated {
 
 TrialRecord trial_of(const Evaluated& run) {
   TrialRecord trial;
-  trial.figures = {{"validation_loss", 2},
+  trial.metrics = {{"validation_loss", 2},
                    {"validation_accuracy", 0.1},
                    {"validation_bits_per_byte", 7},
                    {"validation_tokens", run.tokens},
@@ -41,7 +41,7 @@ TEST(Measures, AreAlikeForTheSameDataUnitAndPart) {
             const bool same_data = data != nullptr && data == other_data;
             const bool same = same_data && unit == other_unit && tokens == 100;
             const auto alike = [&](const char* metric) {
-              return why_unlike({&one, &other}, metric).empty();
+              return why_incomparable({&one, &other}, metric).empty();
             };
             EXPECT_EQ(alike("validation_loss"), same);
             EXPECT_EQ(alike("validation_accuracy"), same);
@@ -55,8 +55,8 @@ TEST(Measures, AreAlikeForTheSameDataUnitAndPart) {
 std::string why(const char* column, const Settings& one, const Settings& other) {
   TrialRecord a, b;
   a.settings = one, b.settings = other;
-  a.figures = b.figures = {{"loss", 2}, {"tokens_per_s", 900}, {"validation_loss", 3}};
-  return why_unlike({&a, &b}, column);
+  a.metrics = b.metrics = {{"loss", 2}, {"tokens_per_s", 900}, {"validation_loss", 3}};
+  return why_incomparable({&a, &b}, column);
 }
 
 /// Without an evaluation, nothing records the unit of a token, so the configs decide.
@@ -65,10 +65,9 @@ TEST(Measures, OfSpeedAndTrainingLossAreAlikeWhereTheConfigsAre) {
   EXPECT_EQ(why("tokens_per_s", bytes, words), "the tokenizers differ");
   EXPECT_EQ(why("tokens_per_s", bytes, bytes), "");
   TrialRecord known, imported;
-  known.figures = imported.figures = {{"tokens_per_s", 900}};
+  known.metrics = imported.metrics = {{"tokens_per_s", 900}};
   imported.facts[kNoConfig] = "none";
-  EXPECT_EQ(why_unlike({&known, &imported}, "tokens_per_s"),
-            "their tokens are not recorded");
+  EXPECT_EQ(why_incomparable({&known, &imported}, "tokens_per_s"), "their tokens are not recorded");
 }
 
 /// Runs without digests: their settings show whether they use the same data.

@@ -15,7 +15,7 @@ nlohmann::json golden() {
   return nlohmann::json::parse(file);
 }
 
-void expect_figures(const std::vector<Metric>& metrics, const nlohmann::json& expected) {
+void expect_metrics(const std::vector<Metric>& metrics, const nlohmann::json& expected) {
   EXPECT_EQ(metrics.size(), expected.size());
   for (const Metric& metric : metrics) {
     ASSERT_TRUE(expected.contains(metric.name)) << metric.name;
@@ -32,9 +32,10 @@ TEST(ClassMetrics, AreThoseOfScikitLearn) {
     for (std::size_t i = 0; i < one["labels"].size(); ++i)
       ++confusion.at(one["labels"][i].get<std::size_t>(), one["predictions"][i].get<std::size_t>());
     for (std::size_t label = 0; label < confusion.classes; ++label)
-      for (std::size_t told = 0; told < confusion.classes; ++told)
-        EXPECT_EQ(confusion.at(label, told), one["confusion"][label][told].get<std::int64_t>());
-    expect_figures(class_metrics(confusion), one["figures"]);
+      for (std::size_t predicted = 0; predicted < confusion.classes; ++predicted)
+        EXPECT_EQ(confusion.at(label, predicted),
+                  one["confusion"][label][predicted].get<std::int64_t>());
+    expect_metrics(class_metrics(confusion), one["figures"]);
     ++cases;
   }
   EXPECT_GE(cases, 7);
@@ -51,7 +52,7 @@ TEST(ScoreMetrics, AreThoseOfScipyAndScikitLearn) {
     EXPECT_GE(all[kind].size(), 4U);
     for (const nlohmann::json& one : all[kind]) {
       SCOPED_TRACE(one["name"].get<std::string>());
-      expect_figures(metrics(numbers_of(one, "told"), numbers_of(one, "right"), one["columns"]),
+      expect_metrics(metrics(numbers_of(one, "told"), numbers_of(one, "right"), one["columns"]),
                      one["figures"]);
     }
   }
@@ -62,11 +63,11 @@ TEST(EntityMetrics, AreOfWholeNames) {
   const std::vector<std::string> names{"B-LOC", "B-PER", "I-LOC", "I-PER", "O"};
   enum : std::size_t { B_LOC, B_PER, I_LOC, I_PER, O };
   const std::vector<TaggedPair> sentences{
-      {.told = {B_PER, I_PER, O, B_LOC}, .right = {B_PER, I_PER, O, B_LOC}},  // 2 of 2
-      {.told = {B_PER, O, O}, .right = {B_PER, I_PER, O}},                    // too short
-      {.told = {I_LOC, I_LOC, I_PER}, .right = {B_LOC, I_LOC, B_PER}},        // 2 of 2: I may start
-      {.told = {B_LOC, B_LOC}, .right = {B_LOC, I_LOC}},                      // 2 for 1
-      {.told = {O, O}, .right = {O, B_PER}}};
+      {.predicted = {B_PER, I_PER, O, B_LOC}, .right = {B_PER, I_PER, O, B_LOC}},  // 2 of 2
+      {.predicted = {B_PER, O, O}, .right = {B_PER, I_PER, O}},                    // too short
+      {.predicted = {I_LOC, I_LOC, I_PER}, .right = {B_LOC, I_LOC, B_PER}},  // 2 of 2: I may start
+      {.predicted = {B_LOC, B_LOC}, .right = {B_LOC, I_LOC}},                // 2 for 1
+      {.predicted = {O, O}, .right = {O, B_PER}}};
   const std::vector<Metric> metrics = entity_metrics(sentences, names);
   ASSERT_EQ(metrics.size(), 3U);
   EXPECT_DOUBLE_EQ(metrics[0].value, 4.0 / 7);  // 7 predicted

@@ -17,7 +17,7 @@
 namespace concertina {
 namespace {
 
-const ProgressFigures kFigures{20, 200, 2.34567, 12345, 0.123, 42};
+const ProgressMetrics kMetrics{20, 200, 2.34567, 12345, 0.123, 42};
 
 /// Returns what is written to a stream that is not a terminal if every `every`th line is due.
 template <class Body>
@@ -101,11 +101,11 @@ TEST(Help, IsBrokenBetweenWords) {
 }
 
 TEST(Progress, LineHasTheFiguresAndWhatHasChanged) {
-  ProgressFigures figures = kFigures;
-  EXPECT_EQ(progress_line(figures),
+  ProgressMetrics metrics = kMetrics;
+  EXPECT_EQ(progress_line(metrics),
             "step 20/200  loss 2.3457  12.3k tokens/s  bubble 12%  ETA 0:42");
-  figures.elastic = "pp2xdp1, 7 of 12 layers frozen";
-  EXPECT_EQ(progress_line(figures),
+  metrics.elastic = "pp2xdp1, 7 of 12 layers frozen";
+  EXPECT_EQ(progress_line(metrics),
             "step 20/200  loss 2.3457  12.3k tokens/s  bubble 12%  pp2xdp1, 7 of 12 layers frozen  "
             "ETA 0:42");
 }
@@ -123,10 +123,10 @@ TEST(Progress, WhatComesEveryNStepsComesOnceForEachMultipleThatIsReached) {
 }
 
 TEST(Progress, WhatIsNoNumberIsSaidInWords) {
-  ProgressFigures figures = kFigures;
+  ProgressMetrics metrics = kMetrics;
   for (const double sign : {1.0, -1.0}) {
-    figures.loss = std::copysign(std::nan(""), sign);
-    EXPECT_EQ(progress_line(figures).substr(0, 24), "step 20/200  loss NaN  1");
+    metrics.loss = std::copysign(std::nan(""), sign);
+    EXPECT_EQ(progress_line(metrics).substr(0, 24), "step 20/200  loss NaN  1");
   }
   EXPECT_EQ(number_text(-std::numeric_limits<double>::infinity()), "-infinity");
   EXPECT_EQ(grouped(440440), "440,440");
@@ -136,11 +136,11 @@ TEST(Progress, WhatIsNoNumberIsSaidInWords) {
 
 TEST(Progress, BarFitsEveryWidthAndGrowsWithTheSteps) {
   for (int width = -1; width < 300; ++width)
-    EXPECT_LE(static_cast<int>(progress_bar(kFigures, width).size()), std::max(width, 0)) << width;
+    EXPECT_LE(static_cast<int>(progress_bar(kMetrics, width).size()), std::max(width, 0)) << width;
   const auto filled = [](std::int64_t step) {
-    ProgressFigures figures = kFigures;
-    figures.step = step;
-    const std::string bar = progress_bar(figures, 160);
+    ProgressMetrics metrics = kMetrics;
+    metrics.step = step;
+    const std::string bar = progress_bar(metrics, 160);
     return std::count(bar.begin(), bar.end(), '#');
   };
   for (std::int64_t step = 1; step <= 200; ++step) EXPECT_GE(filled(step), filled(step - 1));
@@ -151,9 +151,9 @@ TEST(Progress, BarFitsEveryWidthAndGrowsWithTheSteps) {
 
 TEST(Progress, NoTerminalGetsOneLineEveryNSteps) {
   const std::string text = printed(10, [](Progress& progress) {
-    ProgressFigures figures = kFigures;
-    figures.steps = 25;
-    for (figures.step = 1; figures.step <= 25; ++figures.step) progress.update(figures);
+    ProgressMetrics metrics = kMetrics;
+    metrics.steps = 25;
+    for (metrics.step = 1; metrics.step <= 25; ++metrics.step) progress.update(metrics);
   });
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);  // 10, 20 and the last
   EXPECT_EQ(text.find('\r'), std::string::npos);

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "experiments/record/report_figures.h"
+#include "experiments/record/report_metrics.h"
 #include "experiments/record/training_clock.h"
 #include "tests/temporary_directory.h"
 
@@ -19,19 +19,19 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A key of metrics.jsonl, the table column that shows it, and a value below 0.
-struct LoggedFigure {
+struct LoggedMetric {
   const char *key, *column;
   double value;
 };
-constexpr std::array<LoggedFigure, 5> kFigures = {{{"loss", "loss", 4},
+constexpr std::array<LoggedMetric, 5> kMetrics = {{{"loss", "loss", 4},
                                                    {"tokens_per_s", "tokens_per_s", 50},
                                                    {"step_ms", "median_step_ms", 20},
                                                    {"bubble", "bubble", 0.25},
                                                    {"grad_norm", "grad_norm", 2}}};
-constexpr unsigned kSubsets = 1U << kFigures.size();
+constexpr unsigned kSubsets = 1U << kMetrics.size();
 
-bool has_figure(unsigned subset, std::size_t figure) {
-  return (subset >> figure & 1U) != 0;
+bool has_metric(unsigned subset, std::size_t metric) {
+  return (subset >> metric & 1U) != 0;
 }
 
 /// Writes a run with exactly these metrics. A missing one is omitted, null or, for times, 0.
@@ -40,10 +40,10 @@ void write_run(const std::string& directory, unsigned subset, const char* absent
   std::ofstream metrics(directory + "/metrics.jsonl");
   for (int step = 1; step <= 3; ++step) {
     nlohmann::json line = {{"step", step}};
-    for (std::size_t f = 0; f < kFigures.size(); ++f) {
-      const std::string key = kFigures[f].key;
-      if (has_figure(subset, f))
-        line[key] = kFigures[f].value;
+    for (std::size_t f = 0; f < kMetrics.size(); ++f) {
+      const std::string key = kMetrics[f].key;
+      if (has_metric(subset, f))
+        line[key] = kMetrics[f].value;
       else if (std::string(absent) == "null")
         line[key] = nullptr;
       else if (std::string(absent) == "0" && (key == "step_ms" || key == "tokens_per_s"))
@@ -61,10 +61,10 @@ TEST(RunSet, LeavesOutFiguresThatTheLogLacks) {
       write_run(directory.path(), subset, absent);
       std::ofstream(directory.path() + "/result.json") << R"({"steps":3})";
       const TrialRecord run = read_runs({directory.path()}).trials.at(0);
-      for (std::size_t f = 0; f < kFigures.size(); ++f) {
-        const auto found = run.figures.find(kFigures[f].column);
-        const bool finite = found != run.figures.end() && std::isfinite(found->second);
-        EXPECT_EQ(finite, has_figure(subset, f)) << kFigures[f].column << " " << absent << subset;
+      for (std::size_t f = 0; f < kMetrics.size(); ++f) {
+        const auto found = run.metrics.find(kMetrics[f].column);
+        const bool finite = found != run.metrics.end() && std::isfinite(found->second);
+        EXPECT_EQ(finite, has_metric(subset, f)) << kMetrics[f].column << " " << absent << subset;
       }
     }
 }
@@ -92,7 +92,7 @@ TEST(TrainingClock, IsUnknownWhereAnEvaluationSaysNoSeconds) {
                               {"seconds", 4},
                               {"time", "2026-01-01T00:00:05.000Z"}}})};
   EXPECT_EQ(training_seconds(log).value, (std::vector<double>{0, 6}));
-  log.validations[0].seconds = kNoFigure;
+  log.validations[0].seconds = kNoValue;
   EXPECT_TRUE(training_seconds(log).value.empty());
 }
 
@@ -112,10 +112,10 @@ TEST(RunSet, TakesTheFiguresOfTheBestCheckpointWhereTheRunKeepsIt) {
         << R"({"steps":3,"best_step":1,"validation_loss":2.5,"validation_tokens":20,"validation_accuracy":0.5,)"
            R"("validation_bits_per_byte":3})";
     const TrialRecord run = read_runs({directory.path()}).trials.at(0);
-    EXPECT_EQ(run.figures.at("validation_loss"), keeps ? 1.5 : 2.5);
-    EXPECT_EQ(run.figures.at("validation_accuracy"), keeps ? 0.9 : 0.5);
-    EXPECT_EQ(run.figures.at("validation_tokens"), keeps ? 10 : 20);
-    EXPECT_EQ(run.figures.contains("validation_bits_per_byte"), !keeps);
+    EXPECT_EQ(run.metrics.at("validation_loss"), keeps ? 1.5 : 2.5);
+    EXPECT_EQ(run.metrics.at("validation_accuracy"), keeps ? 0.9 : 0.5);
+    EXPECT_EQ(run.metrics.at("validation_tokens"), keeps ? 10 : 20);
+    EXPECT_EQ(run.metrics.contains("validation_bits_per_byte"), !keeps);
   }
 }
 

@@ -16,7 +16,7 @@
 #include "core/error.h"
 #include "core/text/number_text.h"
 #include "experiments/record/tracing.h"
-#include "experiments/report/recorded_figures.h"
+#include "experiments/report/recorded_metrics.h"
 #include "tests/synthetic_trace.h"
 #include "tests/temporary_directory.h"
 
@@ -199,9 +199,9 @@ TEST(Trace, StagesCountFromZeroInEachReplica) {
 
 TEST(Report, FiguresOfASimulatedRunAreThatSimulation) {
   const RunTrace trace = some_trace(3, 1, 12);
-  const ReportFigures figures = compute_figures(trace, {});
-  EXPECT_NEAR(figures.error(), 0, 0.01);
-  const nlohmann::json json = to_json(trace, figures);
+  const ReportMetrics metrics = compute_metrics(trace, {});
+  EXPECT_NEAR(metrics.error(), 0, 0.01);
+  const nlohmann::json json = to_json(trace, metrics);
   double bubble = 0;
   for (const nlohmann::json& rank : json.at("ranks")) {
     double sum = 0;
@@ -216,7 +216,7 @@ TEST(Report, FiguresOfASimulatedRunAreThatSimulation) {
 TEST(Report, ATimelineStaysSmallForManyRanksAndMicrobatches) {
   const Layout layout = grid_layout(64, 1, 512);
   const RunTrace trace = synthetic_trace(layout, "1f1b", some_costs(layout), 1);
-  const nlohmann::ordered_json json = recorded_timeline(trace, compute_figures(trace, {}));
+  const nlohmann::ordered_json json = recorded_timeline(trace, compute_metrics(trace, {}));
   EXPECT_LT(json.dump().size(), 8000000U);
   EXPECT_EQ(json.at("columns"), 1296);
 }

@@ -48,7 +48,7 @@ TEST(ScheduleSearch, StopsWhenToldToWithTheBestSoFar) {
   ScheduleSearch search{8, 16, 0};
   int asked = 0;
   double least = std::numeric_limits<double>::infinity();
-  search.goes_on = [&](const SearchProgress& progress) {
+  search.keep_searching = [&](const SearchProgress& progress) {
     EXPECT_LE(progress.best, least) << "best so far never grows";
     if (progress.doing != "moves") least = progress.best;
     return ++asked < 12;
@@ -58,7 +58,7 @@ TEST(ScheduleSearch, StopsWhenToldToWithTheBestSoFar) {
   EXPECT_EQ(asked, 12) << "and not again";
   EXPECT_FALSE(check(found.plan, found.layout));
   EXPECT_EQ(found.report["makespan"], least);
-  search.goes_on = [](const SearchProgress&) { return false; };
+  search.keep_searching = [](const SearchProgress&) { return false; };
   EXPECT_FALSE(search_schedule(search, ScheduleCosts({"1", "1", "1"})).plan.rows.empty());
 }
 

@@ -13,24 +13,24 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-TEST(BestFigure, IsTheFirstOfEqualOnes) {
-  BestFigure least(/*minimise=*/true);
+TEST(BestMetric, IsTheFirstOfEqualOnes) {
+  BestMetric least(/*minimise=*/true);
   EXPECT_TRUE(least.see(2));
   EXPECT_FALSE(least.see(2));
   EXPECT_FALSE(least.see(3));
   EXPECT_EQ(least.no_better(), 2);
   EXPECT_TRUE(least.see(1.5));
   EXPECT_EQ(least.no_better(), 0);
-  BestFigure most(/*minimise=*/false);
+  BestMetric most(/*minimise=*/false);
   EXPECT_TRUE(most.see(0.5));
   EXPECT_FALSE(most.see(0.25));
   EXPECT_TRUE(most.see(0.75));
   EXPECT_EQ(most.best(), 0.75);
 }
 
-TEST(BestFigure, IsNeverWhatIsNotFinite) {
+TEST(BestMetric, IsNeverWhatIsNotFinite) {
   for (const bool minimise : {true, false}) {
-    BestFigure best(minimise);
+    BestMetric best(minimise);
     for (const double value : {kNaN, HUGE_VAL, -HUGE_VAL}) EXPECT_FALSE(best.see(value));
     EXPECT_TRUE(std::isnan(best.best()));
     EXPECT_TRUE(best.see(7));
@@ -39,8 +39,8 @@ TEST(BestFigure, IsNeverWhatIsNotFinite) {
   }
 }
 
-TEST(BestFigure, IsBetterByTheLeastGainThanTheLastThatWas) {
-  BestFigure best(/*minimise=*/true, 0.5);
+TEST(BestMetric, IsBetterByTheLeastGainThanTheLastThatWas) {
+  BestMetric best(/*minimise=*/true, 0.5);
   EXPECT_TRUE(best.see(3));
   EXPECT_FALSE(best.see(2.75));
   EXPECT_FALSE(best.see(2.5));

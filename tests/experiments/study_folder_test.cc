@@ -36,7 +36,7 @@ TrialRecord ended(int number, double loss, TrialState state = TrialState::done) 
   trial.number = number;
   trial.settings = trials_of(study())[static_cast<std::size_t>(number - 1)].settings;
   trial.state = state;
-  trial.figures = {{"loss", loss}, {"recorded.bubble", 0.1 + 0.2}};
+  trial.metrics = {{"loss", loss}, {"recorded.bubble", 0.1 + 0.2}};
   trial.facts = {{"layout", "pp2xdp1"}, {"note", "a, \"b\"\nc"}};
   if (state == TrialState::failed) trial.error = "error: it is broken\n  at: here";
   return trial;
@@ -71,7 +71,7 @@ TEST_F(StudyOnDisk, ResultsAreWhatWasSavedAndOpenTrialsAreThere) {
   const StudyResults results = read_study(path());
   ASSERT_EQ(results.trials.size(), 3u);
   EXPECT_EQ(results.axes, (std::vector<std::string>{"model.width"}));
-  EXPECT_EQ(results.trials[0].figures, ended(1, 1.5).figures);
+  EXPECT_EQ(results.trials[0].metrics, ended(1, 1.5).metrics);
   EXPECT_EQ(results.trials[0].facts, ended(1, 1.5).facts);
   EXPECT_EQ(results.trials[1].state, TrialState::open);
   EXPECT_EQ(results.trials[1].settings, (Settings{{"model.width", "64"}}));
@@ -180,7 +180,7 @@ TEST_F(StudyOnDisk, AnEditWhileTheStudyRunsStaysAndIsNamed) {
     replace(results, "1.5", edit);
     const std::string edited = read_file(results, 1 << 20);
     TrialRecord wider = ended(2, 1.5);
-    wider.figures["one_more"] = 1;
+    wider.metrics["one_more"] = 1;
     folder.save(wider);
     EXPECT_EQ(read_file(results, 1 << 20), edited);
     expect_has(refusal([&] { folder.settle(); }), "while the study ran");
@@ -201,19 +201,19 @@ TEST_F(StudyOnDisk, FiguresOfStepsThatNoLaunchReportedAreThoseOfTheLog) {
       << R"({"step":2,"loss":5.25,"lr":0.2,"grad_norm":1,"tokens_per_s":100,"step_ms":40,"bubble":0.5,"peak_bytes":64})"
       << "\n";
   harvest(record);
-  EXPECT_EQ(record.figures["loss"], 5.25);
-  EXPECT_EQ(record.figures["grad_norm"], 1);
-  EXPECT_EQ(record.figures["peak_bytes"], 64);
-  EXPECT_EQ(record.figures["validation_loss"], 4.5);
-  EXPECT_DOUBLE_EQ(record.figures["median_step_ms"], 30);
-  EXPECT_DOUBLE_EQ(record.figures["tokens_per_s"], 100);
+  EXPECT_EQ(record.metrics["loss"], 5.25);
+  EXPECT_EQ(record.metrics["grad_norm"], 1);
+  EXPECT_EQ(record.metrics["peak_bytes"], 64);
+  EXPECT_EQ(record.metrics["validation_loss"], 4.5);
+  EXPECT_DOUBLE_EQ(record.metrics["median_step_ms"], 30);
+  EXPECT_DOUBLE_EQ(record.metrics["tokens_per_s"], 100);
 }
 
 TEST(TrialJson, AFigureThatIsNoNumberIsStillOne) {
   TrialRecord trial = ended(2, std::numeric_limits<double>::quiet_NaN(), TrialState::done);
   trial.rungs = {{9, std::numeric_limits<double>::infinity()}};
   const TrialRecord back = read_record(record_text(trial), "t");
-  EXPECT_TRUE(std::isnan(back.figures.at("loss")));
+  EXPECT_TRUE(std::isnan(back.metrics.at("loss")));
   EXPECT_TRUE(std::isnan(back.rungs.at(0).metric)) << "JSON has no infinity either";
 }
 
@@ -240,7 +240,7 @@ TEST(TrialJson, IsReadBackAndEveryEditIsFound) {
   trial.rungs = {{9, 3.25}, {27, 1e-300}};
   const std::string text = record_text(trial);
   const TrialRecord back = read_record(text, "t");
-  EXPECT_EQ(back.figures, trial.figures);
+  EXPECT_EQ(back.metrics, trial.metrics);
   EXPECT_EQ(back.facts, trial.facts);
   EXPECT_EQ(back.settings, trial.settings);
   EXPECT_EQ(back.rungs, trial.rungs);

@@ -139,7 +139,7 @@ TEST(AshaRungs, TrialsOfUnlikeHeldOutDataAreNotRanked) {
     TrialRecord trial;
     trial.number = number;
     trial.state = TrialState::stopped;
-    trial.figures = {{"validation_loss", 2}, {"validation_tokens", 100}};
+    trial.metrics = {{"validation_loss", 2}, {"validation_tokens", 100}};
     trial.facts = {{"validation_data", data}, {"validation_measure", "causal-lm"}};
     trial.rungs = {{9, 2}};
     return trial;

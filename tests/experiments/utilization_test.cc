@@ -1,6 +1,6 @@
 // Model FLOPs of every family and task equal those of a step's kernels. FLOPs of published models
 // are tested in plan_command/unit_costs_test.cc.
-#include "experiments/record/launch_figures.h"
+#include "experiments/record/launch_metrics.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include "experiments/config/config_toml.h"
 #include "experiments/predict/measured_costs.h"
 #include "experiments/record/tracing.h"
-#include "experiments/report/recorded_figures.h"
+#include "experiments/report/recorded_metrics.h"
 #include "io/metrics.h"
 #include "io/run_files.h"
 #include "tests/integration/training.h"
@@ -63,13 +63,13 @@ Measured measured(const RunTrace& trace) {
 }
 
 /// Returns the longest reduction in the prediction, including the wait for it.
-double longest_reduction(const ReportFigures& figures, const Plan& plan) {
+double longest_reduction(const ReportMetrics& metrics, const Plan& plan) {
   double longest = 0;
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank)
     for (std::size_t i = 0; i < plan.rows[rank].size(); ++i)
       if (plan.rows[rank][i].kind == Kind::REDUCE)
         longest = std::max(
-            longest, figures.predicted.rows[rank][i].end - figures.predicted.rows[rank][i - 1].end);
+            longest, metrics.predicted.rows[rank][i].end - metrics.predicted.rows[rank][i - 1].end);
   return longest;
 }
 
@@ -102,12 +102,12 @@ TEST_F(PredictedReduction, IsThatOfTheRun) {
   const Recorded run = recorded();
   ASSERT_TRUE(run.known.costs) << run.known.missing;
   EXPECT_FALSE(run.known.costs->buckets.empty());
-  const ReportFigures figures = compute_figures(run.trace, run.known);
+  const ReportMetrics metrics = compute_metrics(run.trace, run.known);
   const Measured is = measured(run.trace);
-  EXPECT_GE(figures.predicted_seconds, is.compute);
-  EXPECT_LT(figures.predicted_seconds, 2 * is.step);
-  EXPECT_GT(longest_reduction(figures, run.trace.plan), 0);
-  EXPECT_FALSE(to_json(run.trace, figures).contains("costs_missing"));
+  EXPECT_GE(metrics.predicted_seconds, is.compute);
+  EXPECT_LT(metrics.predicted_seconds, 2 * is.step);
+  EXPECT_GT(longest_reduction(metrics, run.trace.plan), 0);
+  EXPECT_FALSE(to_json(run.trace, metrics).contains("costs_missing"));
 }
 
 TEST_F(PredictedReduction, GrowsWithTheLink) {
@@ -115,12 +115,12 @@ TEST_F(PredictedReduction, GrowsWithTheLink) {
   costs["machine"]["local"]["bytes_per_s"] = 1e6;
   std::ofstream(path("costs.json")) << costs;
   const Recorded run = recorded();
-  const ReportFigures figures = compute_figures(run.trace, run.known);
+  const ReportMetrics metrics = compute_metrics(run.trace, run.known);
   double bytes = 0;  // half of them in each direction, then half of the weights
-  for (const BucketCosts& bucket : figures.costs.buckets) bytes += bucket.bytes;
-  EXPECT_GT(figures.predicted_seconds, bytes / 1e6);
-  EXPECT_GT(longest_reduction(figures, run.trace.plan), bytes / 4 / 1e6);
-  const std::string predicted = recorded_timeline(run.trace, figures).at("panels").at(0).dump();
+  for (const BucketCosts& bucket : metrics.costs.buckets) bytes += bucket.bytes;
+  EXPECT_GT(metrics.predicted_seconds, bytes / 1e6);
+  EXPECT_GT(longest_reduction(metrics, run.trace.plan), bytes / 4 / 1e6);
+  const std::string predicted = recorded_timeline(run.trace, metrics).at("panels").at(0).dump();
   EXPECT_NE(predicted.find(kReductionBox), std::string::npos);
   EXPECT_NE(predicted.find("waits for the transfer: weights of other ranks"), std::string::npos);
 }
@@ -131,9 +131,9 @@ TEST_F(PredictedReduction, IsLeftOutWithoutCosts) {
   std::filesystem::remove(path("costs.json"));
   const Recorded run = recorded();
   EXPECT_FALSE(run.known.costs);
-  const ReportFigures figures = compute_figures(run.trace, run.known);
-  EXPECT_DOUBLE_EQ(longest_reduction(figures, run.trace.plan), 0);
-  EXPECT_TRUE(to_json(run.trace, figures).contains("costs_missing"));
+  const ReportMetrics metrics = compute_metrics(run.trace, run.known);
+  EXPECT_DOUBLE_EQ(longest_reduction(metrics, run.trace.plan), 0);
+  EXPECT_TRUE(to_json(run.trace, metrics).contains("costs_missing"));
 }
 
 }  // namespace

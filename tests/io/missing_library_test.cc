@@ -10,7 +10,7 @@ namespace concertina {
 namespace {
 
 /// Returns the error for one sample with an image of this kind.
-std::string said_of(const std::string& image, const std::string& content) {
+std::string declared_value(const std::string& image, const std::string& content) {
   const Folder folder;
   const std::string file = folder("s-000.tar", tar({{image, content}, {"a.cls", "0"}}));
   return thrown_by(
@@ -30,14 +30,14 @@ TEST(MissingLibrary, IsNamedWithItsPackageAndTheFile) {
   ASSERT_FALSE(has_libarchive() && png_codec().available() && jpeg_codec().available())
       << "no stub was linked";
   if (!has_libarchive()) {
-    expect_named(said_of("a.png", ""), "libarchive", "s-000.tar", "libarchive-dev");
+    expect_named(declared_value("a.png", ""), "libarchive", "s-000.tar", "libarchive-dev");
     return;
   }
   if (!png_codec().available())
-    expect_named(said_of("a.png", png(4, 3, 0, ramp(12))), "libpng", "s-000.tar: member 'a.png'",
-                 "libpng-dev");
+    expect_named(declared_value("a.png", png(4, 3, 0, ramp(12))), "libpng",
+                 "s-000.tar: member 'a.png'", "libpng-dev");
   if (!jpeg_codec().available())
-    expect_named(said_of("a.jpg", grey_jpeg()), "libjpeg", "s-000.tar: member 'a.jpg'",
+    expect_named(declared_value("a.jpg", grey_jpeg()), "libjpeg", "s-000.tar: member 'a.jpg'",
                  "libjpeg62-turbo-dev");
 }
 

@@ -13,8 +13,8 @@ struct Arguments {
   std::vector<std::int64_t> numbers;
   std::vector<std::string> texts;
 
-  std::int64_t number(std::size_t i, std::int64_t usual = 0) const {
-    return i < numbers.size() ? numbers[i] : usual;
+  std::int64_t number(std::size_t i, std::int64_t default_value = 0) const {
+    return i < numbers.size() ? numbers[i] : default_value;
   }
 };
 

@@ -133,7 +133,9 @@ TargetKind kind_of(const std::string& name) {
 /// Returns `value` with the type of the option of this name.
 OptionValue own_value(const std::string& name, const nlohmann::json& value) {
   return std::visit(
-      [&](const auto& usual) { return OptionValue(value.get<std::decay_t<decltype(usual)>>()); },
+      [&](const auto& default_value) {
+        return OptionValue(value.get<std::decay_t<decltype(default_value)>>());
+      },
       default_data_options().at(name));
 }
 

@@ -18,11 +18,12 @@ TEST(Tokens, TheWidthOfAFileWithoutAHeaderFollowsFromTheVocabulary) {
   Random random(7);
   CaseFolder folder(reader_case("Files of nanoGPT"));
   for (const std::int64_t vocabulary : {300, 50257, 65536, 65537, 100277, 128256, 256000, 1 << 20})
-    for (const std::int64_t usual : {std::int64_t{300}, std::int64_t{5000}, vocabulary})
+    for (const std::int64_t default_value : {std::int64_t{300}, std::int64_t{5000}, vocabulary})
       for (const std::int64_t count : {200, 30011, 90000})
         for (const int bits : {16, 32, 64}) {
           std::vector<std::int64_t> ids(static_cast<std::size_t>(count));
-          for (std::int64_t& id : ids) id = draw(random, 0, std::min(usual, vocabulary) - 1);
+          for (std::int64_t& id : ids)
+            id = draw(random, 0, std::min(default_value, vocabulary) - 1);
           ids[ids.size() / 3] =
               std::min<std::int64_t>(vocabulary - 1, bits == 16 ? 65535 : 1 << 30);
           if (bits == 16)
@@ -31,7 +32,7 @@ TEST(Tokens, TheWidthOfAFileWithoutAHeaderFollowsFromTheVocabulary) {
           folder.options.vocabulary = vocabulary;
           folder.options.tokens_per_sample = count - 1;
           SCOPED_TRACE(fmt::format("{} of {} tokens in {} bits, most below {}", count, vocabulary,
-                                   bits, usual));
+                                   bits, default_value));
           if (bits != (vocabulary <= 65536 ? 16 : 32)) {
             EXPECT_ERROR(open_dataset(folder.options),
                          fmt::format("seems to have {}-bit tokens", bits));

@@ -87,10 +87,10 @@ class Replay {
       for (auto* state : {&m_, &v_}) state->emplace_back(std::vector<float>(bucket.elements));
   }
 
-  struct Figures {
+  struct Metrics {
     double loss, norm;
   };
-  Figures step(std::int64_t step) {
+  Metrics step(std::int64_t step) {
     const auto [tokens, targets] = batch(step);
     GradientStore store(pipeline_.buckets());
     const auto rows = static_cast<double>(tokens.size());

@@ -106,11 +106,11 @@ TEST(PluginTest, AllThreeTrainTogether) {
 
 TEST(PluginTest, AScheduleHasAKnobOfItsOwn) {
   LrConfig config{.peak = 1, .steps = 12, .min = 0.4};
-  const LrSchedule usual = make_lr_schedule("plateaus", config);
+  const LrSchedule default_value = make_lr_schedule("plateaus", config);
   config.options["count"] = std::int64_t{2};
   const LrSchedule halves = make_lr_schedule("plateaus", config);
   for (int step = 1; step <= 12; ++step) {
-    EXPECT_NEAR(usual.rate(step), 1 - 0.15 * (step / 3), 1e-12);
+    EXPECT_NEAR(default_value.rate(step), 1 - 0.15 * (step / 3), 1e-12);
     EXPECT_NEAR(halves.rate(step), 1 - 0.3 * (step / 6), 1e-12);
   }
 }

@@ -94,7 +94,7 @@ inline void issue(const TakeRows& op) {
                 });
 }
 
-inline void issue(const SpreadRows& op) {
+inline void issue(const ScatterRows& op) {
   const Values grad = values_of(op.dy);
   Out out(op.dx);
   std::fill(out.begin(), out.end(), 0.0);

@@ -205,7 +205,7 @@ TEST(Pace, AStuckThreadStands) {
     while (!host.over_) std::this_thread::sleep_for(50ms);
   });
   EXPECT_EQ(stall.rank, 1);
-  EXPECT_EQ(stall.silence, Silence::stands);
+  EXPECT_EQ(stall.silence, Silence::blocked);
 }
 
 TEST(Pace, ALostMessageIsACircleOfWhichOneSpeaks) {
@@ -227,7 +227,7 @@ TEST(Pace, ALostMessageIsACircleOfWhichOneSpeaks) {
   });
   const Stall stall = host.wait_for_stall();
   EXPECT_EQ(host.stalls(), 1U);
-  EXPECT_EQ(stall.silence, Silence::circle);
+  EXPECT_EQ(stall.silence, Silence::cycle);
   EXPECT_EQ(stall.rank, 0);
   EXPECT_EQ(stall.waits_for, 1);
   expect_has(headline(stall), "a message is lost");

@@ -13,7 +13,7 @@
 namespace concertina {
 namespace {
 
-double any_figure() {
+double any_metric() {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   const double odd[] = {0, kInf, std::nan(""), std::numeric_limits<double>::max(), 1e308, 5e-324};
   return *rc::gen::weightedOneOf<double>(
@@ -23,12 +23,12 @@ double any_figure() {
 
 /// Returns a value of the option's type and range; tables have sorted rows.
 OptionValue any_value(const Option& declared) {
-  if (std::holds_alternative<std::int64_t>(declared.usual))
+  if (std::holds_alternative<std::int64_t>(declared.default_value))
     return *rc::gen::inRange(static_cast<std::int64_t>(declared.low),
                              static_cast<std::int64_t>(declared.high) + 1);
-  if (std::holds_alternative<double>(declared.usual))
+  if (std::holds_alternative<double>(declared.default_value))
     return declared.low + (declared.high - declared.low) * (*rc::gen::inRange(0, 101) / 100.0);
-  if (std::holds_alternative<std::string>(declared.usual))
+  if (std::holds_alternative<std::string>(declared.default_value))
     return std::string(*rc::gen::elementOf(declared.choices));
   std::vector<std::string> rows;
   const int count = *rc::gen::inRange(1, 4);
@@ -56,14 +56,14 @@ std::optional<FreezeRules> any_rules(const Entry<FreezePolicy>& policy) {
 FreezeRecord any_record(const FreezeRules& rules, int decision, int frozen, bool has_reference) {
   FreezeRecord now{.step = 3 * decision,
                    .epoch = decision / 2.0,
-                   .loss = any_figure(),
-                   .lr = any_figure(),
+                   .loss = any_metric(),
+                   .lr = any_metric(),
                    .frozen = frozen};
   now.grad_norm.resize(static_cast<std::size_t>(rules.layers));
   if (has_reference) now.drift.resize(now.grad_norm.size());
   for (auto l = static_cast<std::size_t>(frozen); l < now.grad_norm.size(); ++l) {
-    now.grad_norm[l] = any_figure();
-    if (has_reference) now.drift[l] = any_figure();
+    now.grad_norm[l] = any_metric();
+    if (has_reference) now.drift[l] = any_metric();
   }
   return now;
 }
@@ -136,7 +136,7 @@ TEST(EveryPolicy, SaysWhatItIsAndWhatItsOptionsAre) {
     for (const Option& option : policy.value.options) {
       EXPECT_TRUE(names.insert(option.name).second) << option.name << " has two policies";
       EXPECT_FALSE(option.help.empty()) << option.name;
-      if (std::holds_alternative<std::string>(option.usual)) {
+      if (std::holds_alternative<std::string>(option.default_value)) {
         EXPECT_FALSE(option.choices.empty()) << option.name;
       }
     }

@@ -28,7 +28,7 @@ struct Case {
 
 /// Returns the schedule's usual number of chunks and, if others are allowed, the next one.
 std::set<int> chunk_counts(const Chunks& chunks) {
-  return {chunks.usual, std::min(chunks.most, chunks.usual + chunks.step)};
+  return {chunks.default_value, std::min(chunks.most, chunks.default_value + chunks.step)};
 }
 
 /// Visits every schedule x p x m, including those to which the published rule had to be extended.
@@ -117,7 +117,8 @@ TEST(EverySchedule, HasItsClosedFormsWithTheUsualLeaves) {
     for (const int p : {2, 4, 6})
       for (int m = 2; m <= 44; ++m) {
         const Folding folding = folding_of(schedule, 0);
-        const int usual = default_leaves(m), leaves = usual < folding.pipelines() ? m : usual;
+        const int default_value = default_leaves(m),
+                  leaves = default_value < folding.pipelines() ? m : default_value;
         std::vector<UnitRange> units;
         for (int s = 0; s < p * folding.chunks; ++s) units.push_back({s, s + 1});
         const Layout layout = make_layout(units, {p, 1}, m, leaves, folding);
@@ -189,8 +190,8 @@ TEST(EverySchedule, RefusesANumberOfChunksThatItHasNoFormFor) {
     const Chunks& chunks = schedule.value.chunks;
     const Error error = input_error([&] { folding_of(schedule, chunks.most + 1); });
     EXPECT_EQ(error.where(), "parallel.chunks");
-    EXPECT_EQ(folding_of(schedule, 0).chunks, chunks.usual);
-    EXPECT_EQ(chunks.usual % chunks.step, 0);
+    EXPECT_EQ(folding_of(schedule, 0).chunks, chunks.default_value);
+    EXPECT_EQ(chunks.default_value % chunks.step, 0);
   }
 }
 

@@ -236,12 +236,12 @@ std::vector<CourseEpoch> course(const Case& one, const std::vector<int>& layers,
                                 const std::vector<std::int64_t>& steps, bool foresees) {
   LayoutPolicy policy = predicted();
   if (!foresees) policy.decide = decide_greedily;
-  return foresee({.job = one.job,
-                  .asked = one.asked,
-                  .policy = policy,
-                  .options = kThorough,
-                  .forecast = one.input},
-                 layers, steps);
+  return predict_course({.job = one.job,
+                         .asked = one.asked,
+                         .policy = policy,
+                         .options = kThorough,
+                         .forecast = one.input},
+                        layers, steps);
 }
 
 int changes_of(const std::vector<CourseEpoch>& epochs) {

@@ -14,7 +14,7 @@
 namespace concertina {
 namespace {
 
-std::pair<double, double> figures(const std::vector<double>& costs,
+std::pair<double, double> metrics(const std::vector<double>& costs,
                                   const std::vector<UnitRange>& ranges) {
   double largest = 0, squares = 0;
   for (const UnitRange& range : ranges) {
@@ -31,7 +31,7 @@ double longest(const std::vector<double>& costs, const std::vector<double>& fact
                const std::vector<UnitRange>& ranges) {
   double most = 0;
   for (std::size_t part = 0; part < factors.size(); ++part)
-    most = std::max(most, factors[part] * figures(costs, {ranges.at(part)}).first);
+    most = std::max(most, factors[part] * metrics(costs, {ranges.at(part)}).first);
   return most;
 }
 
@@ -54,7 +54,7 @@ void all_ways(int units, int parts,
 std::pair<double, double> best_of_all(const std::vector<double>& costs, int parts) {
   std::pair<double, double> best{std::numeric_limits<double>::infinity(), 0};
   all_ways(static_cast<int>(costs.size()), parts, [&](const std::vector<UnitRange>& ranges) {
-    best = std::min(best, figures(costs, ranges));
+    best = std::min(best, metrics(costs, ranges));
   });
   return best;
 }
@@ -65,7 +65,7 @@ TEST(Partition, BalancedIsOptimal) {
     const int parts = *rc::gen::inRange(1, units + 1);
     std::vector<double> costs;  // integers, so that sums are exact
     for (int unit = 0; unit < units; ++unit) costs.push_back(*rc::gen::inRange(0, 20));
-    RC_ASSERT(figures(costs, partition(costs, parts)) == best_of_all(costs, parts));
+    RC_ASSERT(metrics(costs, partition(costs, parts)) == best_of_all(costs, parts));
   }));
 }
 

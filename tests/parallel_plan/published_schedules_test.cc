@@ -16,19 +16,19 @@ namespace concertina {
 namespace {
 
 /// For F = I = W = 1 and free transfers; in units of a rank's share of one microbatch.
-struct Figures {
+struct Metrics {
   double span = 0;      // largest idle time between a rank's first and last action
   double makespan = 0;  // idle time over the whole step
   double peak = 0;      // largest saved; a stage is 1/v of a rank's share
 };
 
-Figures figures(std::string_view name, int p, int m, int v = 0) {
+Metrics metrics(std::string_view name, int p, int m, int v = 0) {
   const Entry<Schedule>& schedule = find_schedule(name);
   const Layout layout = folded(schedule, p, m, v);
   const Plan plan = make_plan(layout, name, {.transfers = false, .reduction = false});
   const Timeline timeline = simulate(plan, layout, unit_costs(layout));
   const double chunks = folding_of(schedule, v).chunks;
-  Figures result;
+  Metrics result;
   for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
     const double span = timeline.rows[rank].back().end - timeline.rows[rank].front().start;
     result.span = std::max(result.span, (span - timeline.busy[rank]) / chunks);
@@ -50,34 +50,34 @@ void each_size(Visit visit) {
 TEST(Published, BubblesOfTheFlushSchedulesAreThoseOfTheWholeStep) {
   each_size([](int p, int m) {
     for (const std::string_view name : {"gpipe", "1f1b"})
-      EXPECT_DOUBLE_EQ(figures(name, p, m).makespan, 3 * (p - 1)) << name;
+      EXPECT_DOUBLE_EQ(metrics(name, p, m).makespan, 3 * (p - 1)) << name;
     for (const int v : {1, 2, 4})
       for (const std::string_view name : {"interleaved-1f1b", "looped-bfs"})
-        EXPECT_DOUBLE_EQ(figures(name, p, m, v).makespan, 3.0 * (p - 1) / v) << name;
-    EXPECT_DOUBLE_EQ(figures("zb-h1", p, m).makespan, p - 1);
+        EXPECT_DOUBLE_EQ(metrics(name, p, m, v).makespan, 3.0 * (p - 1) / v) << name;
+    EXPECT_DOUBLE_EQ(metrics("zb-h1", p, m).makespan, p - 1);
   });
 }
 
 TEST(Published, ZeroBubbleSchedulesAgainst1F1B) {
   each_size([](int p, int m) {
-    const Figures base = figures("1f1b", p, m);
-    EXPECT_DOUBLE_EQ(figures("zb-h1", p, m).span, base.span / 3);
-    EXPECT_EQ(figures("zb-h1", p, m).peak, base.peak);
+    const Metrics base = metrics("1f1b", p, m);
+    EXPECT_DOUBLE_EQ(metrics("zb-h1", p, m).span, base.span / 3);
+    EXPECT_EQ(metrics("zb-h1", p, m).peak, base.peak);
     if (m < 2 * p) return;
-    EXPECT_EQ(figures("zb-h2", p, m).span, 0);
-    EXPECT_EQ(figures("zb-h2", p, m).peak, 2 * p - 1);
-    EXPECT_EQ(figures("zb-v", p, m).span, 0);
-    EXPECT_EQ(figures("zb-v", p, m).peak, base.peak);
+    EXPECT_EQ(metrics("zb-h2", p, m).span, 0);
+    EXPECT_EQ(metrics("zb-h2", p, m).peak, 2 * p - 1);
+    EXPECT_EQ(metrics("zb-v", p, m).span, 0);
+    EXPECT_EQ(metrics("zb-v", p, m).peak, base.peak);
     // The last rank cannot start before p - 1 forwards have finished: no schedule is shorter.
-    EXPECT_DOUBLE_EQ(figures("zb-h2", p, m).makespan, p - 1);
-    EXPECT_DOUBLE_EQ(figures("zb-v", p, m).makespan, (p - 1) / 2.0);
+    EXPECT_DOUBLE_EQ(metrics("zb-h2", p, m).makespan, p - 1);
+    EXPECT_DOUBLE_EQ(metrics("zb-v", p, m).makespan, (p - 1) / 2.0);
   });
 }
 
 TEST(Published, ControllableMemoryAgainst1F1B) {
   each_size([](int p, int m) {
-    const Figures base = figures("1f1b", p, m), half = figures("v-half", p, m),
-                  least = figures("v-min", p, m);
+    const Metrics base = metrics("1f1b", p, m), half = metrics("v-half", p, m),
+                  least = metrics("v-min", p, m);
     EXPECT_LE(half.span, base.span / 2);
     EXPECT_LE(half.peak, base.peak / 2 + 1);
     EXPECT_LE(least.span, base.span * 2 / 3);
@@ -87,22 +87,22 @@ TEST(Published, ControllableMemoryAgainst1F1B) {
 
 TEST(Published, BidirectionalSchedulesAgainst1F1B) {
   each_size([](int p, int m) {
-    const Figures base = figures("1f1b", p, m), chimera = figures("chimera", p, m);
+    const Metrics base = metrics("1f1b", p, m), chimera = metrics("chimera", p, m);
     EXPECT_LE(chimera.span, base.span * 2 / 3);
     EXPECT_LE(chimera.peak, p + 1);
     if (m < 2 * p) return;
-    EXPECT_LE(figures("dualpipe", p, m).span, 2.0 * (p / 2 - 1));  // (p/2 - 1)(F&B + B - 3W)
-    EXPECT_EQ(figures("dualpipe", p, m).peak, p + 1);
-    EXPECT_LE(figures("dualpipe-v", p, m).span, 2.0 * (p - 1) / 2);
-    EXPECT_EQ(figures("dualpipe-v", p, m).peak, p + 0.5);
+    EXPECT_LE(metrics("dualpipe", p, m).span, 2.0 * (p / 2 - 1));  // (p/2 - 1)(F&B + B - 3W)
+    EXPECT_EQ(metrics("dualpipe", p, m).peak, p + 1);
+    EXPECT_LE(metrics("dualpipe-v", p, m).span, 2.0 * (p - 1) / 2);
+    EXPECT_EQ(metrics("dualpipe-v", p, m).peak, p + 0.5);
   });
 }
 
 TEST(Published, MoreWavesHaveLessBubble) {
   for (const int p : {2, 4, 8}) {
-    const double base = figures("1f1b", p, p).span;
+    const double base = metrics("1f1b", p, p).span;
     for (const int waves : {1, 2, 3})
-      EXPECT_LE(figures("hanayo", p, p, 2 * waves).span, base / waves) << p << " " << waves;
+      EXPECT_LE(metrics("hanayo", p, p, 2 * waves).span, base / waves) << p << " " << waves;
   }
 }
 

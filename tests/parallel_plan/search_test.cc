@@ -128,7 +128,7 @@ TEST(Search, AFewActionsTakeAFewMoves) {
   int asked = 0;
   SearchBounds bounds{.peak_activations = {1, 1}};  // much less than without a limit
   bounds.effort = 300'000'000;
-  bounds.goes_on = [&](double) { return ++asked > 0; };
+  bounds.keep_searching = [&](double) { return ++asked > 0; };
   const SearchResult found = search(layout, costs, named_plans(layout), bounds);
   EXPECT_LT(asked, 20'000) << "at every 16th move";
   EXPECT_GT(found.seconds, least_length(RowJudge(layout, costs), Objective::step) * 1.01);

@@ -28,7 +28,7 @@ inline Pipeline pipeline_over(const std::vector<int>& ranks, int units, int firs
 
 /// Returns the usual layout of `schedule` on p ranks, with units cut evenly.
 inline Layout folded(const Schedule& schedule, int p, int units, int microbatches, int leaves) {
-  const Folding folding(schedule.chunks.usual, schedule.placement, schedule.rank_step);
+  const Folding folding(schedule.chunks.default_value, schedule.placement, schedule.rank_step);
   std::vector<UnitRange> ranges;
   for (int s = 0, stages = p * folding.chunks; s < stages; ++s)
     ranges.push_back({units * s / stages, units * (s + 1) / stages});
@@ -68,7 +68,7 @@ inline std::vector<NamedLayout> layouts_of(const Schedule& schedule, int units, 
                                            int leaves) {
   if (schedule.any_layout) return all_layouts(units, microbatches, leaves);
   std::vector<NamedLayout> own;
-  for (int p = 1; p <= 3 && p * schedule.chunks.usual <= units; ++p)
+  for (int p = 1; p <= 3 && p * schedule.chunks.default_value <= units; ++p)
     if (p % schedule.rank_step == 0)
       own.push_back(
           {"its own, pp" + std::to_string(p), p, folded(schedule, p, units, microbatches, leaves)});

@@ -75,7 +75,7 @@ std::vector<NamedLayout> layouts(const Schedule& schedule, int m) {
                                    {{pipeline_over({0, 1}, kTinyUnits, 0, m / 2),
                                      pipeline_over({1, 0}, kTinyUnits, m / 2, m)}}}};
   for (const int p : {2, 4})
-    if (p * schedule.chunks.usual <= kTinyUnits && p % schedule.rank_step == 0)
+    if (p * schedule.chunks.default_value <= kTinyUnits && p % schedule.rank_step == 0)
       result.push_back(
           {fmt::format("its own p={}", p), p, folded(schedule, p, kTinyUnits, m, kEditedLeaves)});
   return result;

@@ -53,7 +53,7 @@ RC_GTEST_PROP(Ownership, PartsAreDisjointCoverAndAreCutBetweenBlocks, ()) {
   const Bucket bucket = bucket_of(*shapes());
   const int owners = *rc::gen::inRange(1, 12);
   const std::size_t share = bucket.elements / static_cast<std::size_t>(owners);
-  const std::vector<Part> parts = cut_bucket(bucket, owners);
+  const std::vector<Part> parts = split_bucket(bucket, owners);
   check_cover(bucket, parts);
   for (const Part& part : parts) {
     RC_ASSERT((part.count() == 0) == (part.first_block == part.last_block));
@@ -66,7 +66,7 @@ RC_GTEST_PROP(Ownership, RunsOfAllPartsAreTheTensors, ()) {
   const Bucket bucket = bucket_of(*shapes());
   std::vector<std::size_t> next;
   for (const BucketTensor& tensor : bucket.tensors) next.push_back(tensor.offset);
-  for (const Part& part : cut_bucket(bucket, *rc::gen::inRange(1, 12))) {
+  for (const Part& part : split_bucket(bucket, *rc::gen::inRange(1, 12))) {
     std::size_t blocks = 0;
     for (const TensorRun& run : tensor_runs(bucket, part)) {
       const auto t = static_cast<std::size_t>(run.tensor);
@@ -83,7 +83,7 @@ RC_GTEST_PROP(Ownership, RunsOfAllPartsAreTheTensors, ()) {
 }
 
 TEST(Ownership, ASmallBucketHasOneOwnerAndEmptyParts) {
-  const std::vector<Part> parts = cut_bucket(bucket_of({10, 10}), 5);
+  const std::vector<Part> parts = split_bucket(bucket_of({10, 10}), 5);
   EXPECT_EQ(parts.size(), 5U);
   EXPECT_LE(std::count_if(parts.begin(), parts.end(), [](const Part& p) { return p.count() > 0; }),
             2);

@@ -43,7 +43,7 @@ class Configuration:
         return 12 * m["layers"] * m["width"] ** 2 + m["vocab"] * m["width"]
 
     def flops_per_token(self):
-        """The model FLOPs of experiments/record/launch_figures.h, per token."""
+        """The model FLOPs of experiments/record/launch_metrics.h, per token."""
         m = self.model
         return 6 * self.parameters() + 12 * m["layers"] * m["width"] * m["context"]
 

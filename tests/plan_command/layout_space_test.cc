@@ -72,12 +72,14 @@ std::size_t count_by_hand(int layers, const Software& software) {
               const Schedule& s = schedule.value;
               if (s.searched || s.placement == Placement::opposite || pp % s.rank_step != 0 ||
                   v % s.chunks.step != 0 || v > s.chunks.most || pp * v > layers ||
-                  v < std::min(s.chunks.usual, 2))
+                  v < std::min(s.chunks.default_value, 2))
                 continue;
               if (pp == 1 && (schedule.name != "1f1b" || v != 1)) continue;
-              const bool usual = v == s.chunks.usual, ends = (layers + 2) % (pp * v) == 0;
-              if (layers % (pp * v) == 0 || (software.cuts == Cuts::units && usual) ||
-                  (software.cuts != Cuts::units && ends) || (software.cuts == Cuts::even && usual))
+              const bool default_value = v == s.chunks.default_value,
+                         ends = (layers + 2) % (pp * v) == 0;
+              if (layers % (pp * v) == 0 || (software.cuts == Cuts::units && default_value) ||
+                  (software.cuts != Cuts::units && ends) ||
+                  (software.cuts == Cuts::even && default_value))
                 count += 3;
             }
         }
@@ -124,7 +126,9 @@ TEST(LayoutMemory, IsNearlyThatOfARunOfEveryFamily) {
         const PlanCandidate candidate{
             .pp = 4,
             .dp = 2,
-            .chunks = find_schedule(schedule).value.chunks.usual > 1 || schedule[0] == 'i' ? 2 : 1,
+            .chunks = find_schedule(schedule).value.chunks.default_value > 1 || schedule[0] == 'i'
+                          ? 2
+                          : 1,
             .schedule = schedule,
             .samples = 2,
             .recompute = recompute};

@@ -52,7 +52,7 @@ TEST(UnitCosts, FlopsAreThoseOfMegatronsFormula) {
     const PlanProblem problem = unit_problem(config, "megatron");
     const PlanCandidate candidate{.recompute = recompute};
     return model_flops(problem.model, problem.batch) +
-           problem.batch * WorkTable(problem).of(candidate).again_flops;
+           problem.batch * WorkTable(problem).of(candidate).recompute_flops;
   };
   const RunConfig config = published_gpt(80, 12288, 96, 2304);  // 145.6B
   const double B = 2304, s = 2048, l = 80, h = 12288, V = 51200;

@@ -195,7 +195,7 @@ void run(cudaStream_t stream, const TakeRows& op, void* /*scratch*/) {
   });
 }
 
-void run(cudaStream_t stream, const SpreadRows& op, void* /*scratch*/) {
+void run(cudaStream_t stream, const ScatterRows& op, void* /*scratch*/) {
   const RowPlaces rows = row_places(op.places, op.samples, op.dy, op.dx);
   const auto count = static_cast<Int>(op.dy.count);
   check(cudaMemsetAsync(op.dx.data, 0, op.dx.bytes(), stream), "cudaMemsetAsync");

@@ -62,7 +62,7 @@ std::uint64_t inline_limit(const std::string& text) {
 std::string task_name(const RunConfig& config) {
   if (config.model.task != "auto") return config.model.task;
   return std::string(
-      lookup(models(), config.model.family, "model family", "model.family").usual_task);
+      lookup(models(), config.model.family, "model family", "model.family").default_task);
 }
 
 /// Throws unless the checkpoint has the tensors of the graph with the same shapes.

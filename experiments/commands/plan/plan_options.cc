@@ -41,10 +41,10 @@ PlanOptions plan_options(const PredictionSource& options) {
 }
 
 std::function<void(const std::string&)> slow_teller() {
-  return [told = now()](const std::string& what) mutable {
+  return [last_report = now()](const std::string& what) mutable {
     constexpr double kSilence = 5;  // seconds
-    if (now() < told + kSilence) return;
-    told = now();
+    if (now() < last_report + kSilence) return;
+    last_report = now();
     log::info("{}", what);
   };
 }

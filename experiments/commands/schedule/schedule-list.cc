@@ -16,7 +16,7 @@ nlohmann::ordered_json list_json() {
   for (const auto& [name, schedule] : schedules())
     entries[std::string(name)] = {{"about", schedule.about},
                                   {"layout", describe(schedule)},
-                                  {"chunks", schedule.chunks.usual},
+                                  {"chunks", schedule.chunks.default_value},
                                   {"bubble", schedule.bubble.text},
                                   {"peak_microbatch_stages", schedule.peak.text}};
   return {{"schedules", names_of(schedules())}, {"entries", entries}};

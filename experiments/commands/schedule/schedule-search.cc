@@ -30,8 +30,8 @@ class SearchTeller {
  public:
   bool operator()(const SearchProgress& progress) {
     constexpr double kSilence = 5;  // seconds
-    if (const double time = now(); time > told_ + (line_.on_terminal() ? 1 : kSilence)) {
-      told_ = time;
+    if (const double time = now(); time > reported_ + (line_.on_terminal() ? 1 : kSilence)) {
+      reported_ = time;
       const std::string text = fmt::format(
           "search: {} s, {}, {}, best so far {}", static_cast<int>(time - start_), progress.doing,
           counted(progress.chunks, "chunk"),
@@ -45,7 +45,7 @@ class SearchTeller {
  private:
   StatusLine line_{stderr};
   const double start_ = now();
-  double told_ = start_;
+  double reported_ = start_;
 };
 
 int run_schedule_search(const SearchOptions& options) {
@@ -54,14 +54,14 @@ int run_schedule_search(const SearchOptions& options) {
   if (!options.write.empty() && !options.force)
     require_nothing_at(options.write, "another --write, or --force to replace it");
   ScheduleSearch search = options.search;
-  search.ranks = options.ranks.value_or(kUsualRanks);
-  search.microbatches = options.microbatches.value_or(kUsualMicrobatches);
+  search.ranks = options.ranks.value_or(kDefaultRanks);
+  search.microbatches = options.microbatches.value_or(kDefaultMicrobatches);
   search.leaves = options.leaves;
   search.objective = options.objective == "span" ? Objective::span : Objective::step;
   search.free_bytes = free_bytes();
   hold_stop_signals();
   SearchTeller teller;
-  search.goes_on = std::ref(teller);
+  search.keep_searching = std::ref(teller);
   const SearchedSchedule found = search_schedule(search, costs_of(options));
   teller.end();
   if (!options.write.empty()) atomic_replace(options.write, to_text(found.plan));
@@ -80,7 +80,7 @@ void add_bounds(CLI::App& app, SearchOptions& options) {
       app, "--memory", options.search.memory,
       "maximum activations on a rank, in microbatches of its share of the model (1f1b "
       "keeps one per rank); 0: unlimited")
-      ->check(number(0, kMostFigure));
+      ->check(number(0, kLargestValue));
   add_default_option(app, "--kept-for-w", options.search.kept_for_weight,
                      "share of a microbatch's activations that W still needs after I, for --memory "
                      "(`train` keeps all until W: 1)")

@@ -162,7 +162,7 @@ int run_schedule_simulate(const ScheduleOptions& options) {
     print_path(planned.plan, timeline);
     return 0;
   }
-  nlohmann::ordered_json figures{
+  nlohmann::ordered_json metrics{
       {"makespan", timeline.makespan},
       {"bubble", bubble},
       {"peak_activations", {{"microbatch_stages", timeline.peak_activations}}},
@@ -170,8 +170,8 @@ int run_schedule_simulate(const ScheduleOptions& options) {
       {"critical_path", path_json(planned.plan, timeline)},
       {"timeline", timeline_json(planned.plan, timeline)}};
   // Bytes and seconds require a model.
-  if (costs.measured()) figures["peak_activations"]["bytes"] = timeline.peak_activation_bytes;
-  fmt::print("{}", json_line(figures));
+  if (costs.measured()) metrics["peak_activations"]["bytes"] = timeline.peak_activation_bytes;
+  fmt::print("{}", json_line(metrics));
   return 0;
 }
 

@@ -32,8 +32,8 @@ void freeze(Layout& layout, int stages) {
 Planned generate(const ScheduleOptions& options) {
   const Entry<Schedule>& schedule = find_schedule(options.schedule);
   const Folding folding = folding_of(schedule, options.chunks.value_or(0));
-  const int ranks = options.ranks.value_or(kUsualRanks);
-  const int microbatches = options.microbatches.value_or(kUsualMicrobatches);
+  const int ranks = options.ranks.value_or(kDefaultRanks);
+  const int microbatches = options.microbatches.value_or(kDefaultMicrobatches);
   require_room(std::int64_t{ranks} * folding.chunks, microbatches, free_bytes());
   auto [layout, leaves] = one_replica(ranks, microbatches, options.leaves, folding);
   freeze(layout, options.frozen);
@@ -87,11 +87,11 @@ void add_schedule_option(CLI::App& app, ScheduleOptions& options) {
 void add_shape_options(CLI::App& app, ScheduleOptions& options) {
   app.add_option("--ranks", options.ranks, "number of pipeline ranks; defined by a schedule file")
       ->check(whole_number(1, 4096))
-      ->default_str(fmt::to_string(kUsualRanks));
+      ->default_str(fmt::to_string(kDefaultRanks));
   app.add_option("--microbatches", options.microbatches,
                  "microbatches per step; defined by a schedule file")
       ->check(whole_number(1, 65536))
-      ->default_str(fmt::to_string(kUsualMicrobatches));
+      ->default_str(fmt::to_string(kDefaultMicrobatches));
   app.add_option("--leaves", options.leaves,
                  "leaves of the gradient sum, a divisor of the microbatches, as numerics.leaves "
                  "(default: the largest up to 16)")
@@ -126,7 +126,7 @@ void add_cost_options(CLI::App& app, ScheduleOptions& options) {
                  "fixed duration of every message between ranks instead of --links; messages never "
                  "occupy a rank or link, as in published simulations")
       ->type_name("SECONDS")
-      ->check(number(0, kMostFigure));
+      ->check(number(0, kLargestValue));
 }
 
 void add_grid_option(CLI::App& app, bool& grid) {

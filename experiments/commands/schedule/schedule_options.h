@@ -33,7 +33,7 @@ struct Planned {
 };
 
 /// Defaults for a named schedule.
-inline constexpr int kUsualRanks = 4, kUsualMicrobatches = 8;
+inline constexpr int kDefaultRanks = 4, kDefaultMicrobatches = 8;
 
 /// The costs from --costs and --links.
 ScheduleCosts costs_of(const ScheduleOptions& options);

@@ -61,7 +61,7 @@ void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) 
                           launch_line(spec, paths, trial, own_program()));
     } else {
       skipped.push_back(trial.number);
-      seconds += before.figures["trial_s"];
+      seconds += before.metrics["trial_s"];
     }
   }
   text += method.proposes() ? "the sampler chooses the trials"
@@ -83,10 +83,10 @@ nlohmann::ordered_json summary_json(const StudyFolder& folder, const StudySummar
                                  {"failed", summary.failed},
                                  {"timed_out", summary.timed_out},
                                  {"stopped", summary.stopped},
-                                 {"elsewhere", summary.elsewhere.size()},
+                                 {"elsewhere", summary.run_by_others.size()},
                                  {"interrupted", summary.interrupted},
                                  {"best", nullptr}};
-  if (!summary.unlike.empty()) json["unlike"] = summary.unlike;
+  if (!summary.incomparable.empty()) json["unlike"] = summary.incomparable;
   if (summary.best) {
     json["best"] = {{"trial", summary.best->number},
                     {"settings", nlohmann::ordered_json::object()}};
@@ -107,11 +107,11 @@ std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
     text += fmt::format("best {}: {} by trial {} ({})\n", spec.search.metric,
                         cell_text(cell_of(*summary.best, spec.search.metric)), summary.best->number,
                         settings_text(summary.best->settings));
-  if (!summary.unlike.empty())
-    text += fmt::format("no best trial by {}: {}\n", spec.search.metric, summary.unlike);
-  if (!summary.elsewhere.empty()) {
+  if (!summary.incomparable.empty())
+    text += fmt::format("no best trial by {}: {}\n", spec.search.metric, summary.incomparable);
+  if (!summary.run_by_others.empty()) {
     std::vector<int> numbers;
-    for (const auto& [number, who] : summary.elsewhere) numbers.push_back(number);
+    for (const auto& [number, who] : summary.run_by_others) numbers.push_back(number);
     text += fmt::format(
         "skipped, since other processes run them: {}; afterwards: concertina study collect {}\n",
         to_ranges(numbers), folder.paths().root);
@@ -147,7 +147,7 @@ int run_study(const StudyRunCommand& options) {
   print_once(options.json ? json_line(summary_json(folder, summary))
                           : summary_text(spec, folder, summary));
   if (summary.interrupted) return static_cast<int>(Exit::preempted);
-  const bool all = summary.failed + summary.timed_out == 0 && summary.elsewhere.empty();
+  const bool all = summary.failed + summary.timed_out == 0 && summary.run_by_others.empty();
   return static_cast<int>(all ? Exit::ok : Exit::failure);
 }
 

@@ -56,8 +56,8 @@ int run_trial(const StudyTrialCommand& options) {
   require_launcher(spec);
   StudyRun run(spec, folder, trial_options(options.number));
   const StudySummary summary = run.run(stop_signal, wait_for_trials);
-  if (!summary.elsewhere.empty())
-    throw_input(summary.elsewhere.begin()->second, folder.paths().trial(options.number),
+  if (!summary.run_by_others.empty())
+    throw_input(summary.run_by_others.begin()->second, folder.paths().trial(options.number),
                 "wait until it has finished, or stop it");
   if (summary.interrupted) {
     print_once(

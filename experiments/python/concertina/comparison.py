@@ -3,7 +3,7 @@ import dataclasses
 import typing
 
 from .errors import InputError, require_word
-from .measures import why_unlike
+from .measures import why_incomparable
 from .names import BASELINE_TARGET, number_or_text, time_to
 from .results import SEED, Group, RunSummary, StudyResults, figures_of, groups_of, never_came, same_value, titles
 from .run_log import HELD_OUT, RunLog, read_log
@@ -29,7 +29,7 @@ class Comparison:
 
     def pairs(self, first: Group, second: Group, metric: str) -> Pairs:
         """None if groups are not comparable, or if a run never reached the target, since the remaining runs would be biased."""
-        if never_came(first, metric) or never_came(second, metric) or why_unlike([*first.done, *second.done], metric):
+        if never_came(first, metric) or never_came(second, metric) or why_incomparable([*first.done, *second.done], metric):
             return []
         mine, theirs = self._means(first, metric), self._means(second, metric)
         return [(value, theirs[key]) for key, value in sorted(mine.items()) if key in theirs]

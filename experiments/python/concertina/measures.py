@@ -54,7 +54,7 @@ def _why_other_evaluation(runs: Runs, metric: str) -> str:
     return "the evaluations use different parts of the held-out data" if _differ(runs, "validation_tokens") else ""
 
 
-def why_unlike(runs: typing.Iterable[RunSummary], column: str) -> str:
+def why_incomparable(runs: typing.Iterable[RunSummary], column: str) -> str:
     """Why the values in `column` are not comparable between the runs that have one; empty if they are."""
     metric = metric_of_time_to(column)
     held_out = metric.startswith("validation_")
@@ -74,11 +74,11 @@ def why_unlike(runs: typing.Iterable[RunSummary], column: str) -> str:
     return "the tokenizers differ" if _differ(having, "data.tokenizer") and not _all_know(having, _MEASURE) else ""
 
 
-def unlike_notes(runs: Runs, metrics: typing.Iterable[Metric]) -> list[str]:
+def incomparable_notes(runs: Runs, metrics: typing.Iterable[Metric]) -> list[str]:
     """For each reason, a line with the metrics in which these runs are not comparable."""
     by_reason: dict[str, list[str]] = {}
     for metric in metrics:
-        if why := why_unlike(runs, metric.name):
+        if why := why_incomparable(runs, metric.name):
             by_reason.setdefault(why, []).append(metric.short)
     return [f"{', '.join(names)}: not comparable, so no best is marked: {why}" for why, names in sorted(by_reason.items())]
 
@@ -86,7 +86,7 @@ def unlike_notes(runs: Runs, metrics: typing.Iterable[Metric]) -> list[str]:
 def default_metrics(results: StudyResults) -> list[Metric]:
     """Bits per byte if tokenizers differ; the study's metric, or the held-out loss; the task's metric; loss and speed."""
     done = [run for run in results.runs if run.state == "done"]
-    by_text = why_unlike(done, "validation_loss") and not why_unlike(done, BITS_PER_BYTE)
+    by_text = why_incomparable(done, "validation_loss") and not why_incomparable(done, BITS_PER_BYTE)
     words = [BITS_PER_BYTE if by_text else "", results.metric or "validation_loss", next(filter(results.has, _OF_TASKS), ""),
              "loss", "tokens_per_s", "median_step_ms", "bubble", "peak_bytes"]
     return [results.metric_of(word) for word in dict.fromkeys(words) if word and results.has(word)]

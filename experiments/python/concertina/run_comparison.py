@@ -12,7 +12,7 @@ import numpy as np
 
 from .checkpoint import Checkpoint
 from .errors import InputError
-from .measures import why_unlike
+from .measures import why_incomparable
 from .results import BITS_PER_BYTE, NO_CONFIG, RunSummary, StudyResults, study_results
 from .run_log import config_texts, number, read_log
 from .study_table import StudyTable, TableOptions, make_table, with_targets
@@ -160,8 +160,8 @@ class RunComparison:
 def _common_target(runs: StudyResults) -> list[str]:
     """The worst of the runs' last held-out losses, rounded up, which all of them reached. Empty if they are not comparable."""
     every = runs.chosen()
-    metric = BITS_PER_BYTE if why_unlike(every, "validation_loss") else "validation_loss"
-    if why_unlike(every, metric) or not all(metric in run.figures for run in every):
+    metric = BITS_PER_BYTE if why_incomparable(every, "validation_loss") else "validation_loss"
+    if why_incomparable(every, metric) or not all(metric in run.figures for run in every):
         return []
     last = [list(read_log(run.directory).curve(metric).values())[-1:] for run in every]
     values = [value for one in last for value in one if math.isfinite(value)]

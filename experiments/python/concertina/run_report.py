@@ -16,7 +16,7 @@ from .run_log import Line, RunLog, is_run, read_log, totals
 
 @dataclasses.dataclass
 class RunFiles:
-    """The data of a run directory. `recorded`: the result of recorded_figures()."""
+    """The data of a run directory. `recorded`: the result of recorded_metrics()."""
     path: pathlib.Path
     log: RunLog
     events: list[Line]
@@ -40,8 +40,8 @@ class RunFiles:
         return course_of(self.log.metrics, self.events, self.log.launches, self.recorded.get("layer_ends", []), self.result)
 
 
-def recorded_figures(run: pathlib.Path, step: int | None) -> dict[str, typing.Any]:
-    """Data that only the program has, see recorded_figures.h. For each of `ranks`, `memory` is [ms, saved bytes, bytes of boundary buffers],
+def recorded_metrics(run: pathlib.Path, step: int | None) -> dict[str, typing.Any]:
+    """Data that only the program has, see recorded_metrics.h. For each of `ranks`, `memory` is [ms, saved bytes, bytes of boundary buffers],
     ..., and `predicted_memory` [ms, saved bytes], ...; `timeline` is in the form of steps.py."""
     if step is not None and not (run / f"trace-{step:08}.json").exists():
         there = sorted(int(path.stem[6:]) for path in run.glob("trace-*.json") if path.stem[6:].isdigit())
@@ -57,7 +57,7 @@ def load_run(directory: str | pathlib.Path, step: int | None = None) -> RunFiles
         raise InputError("not a run directory", str(path), "a run directory, such as runs/NAME")
     result = read_json(path / "result.json") if (path / "result.json").exists() else {}
     return RunFiles(path, read_log(path), read_lines(path / "events.jsonl"), result if isinstance(result, dict) else {},
-                    recorded_figures(path, step))
+                    recorded_metrics(path, step))
 
 
 def report_text(run: RunFiles) -> str:

@@ -6,7 +6,7 @@ import math
 import typing
 
 from .errors import InputError
-from .measures import why_unlike
+from .measures import why_incomparable
 from .names import Better, Metric, digits_for, metric_named, number_text, pareto_front
 from .results import Claim, RunSummary, StudyResults, group_label
 from .statistic import PAIRED, Equivalence, Pairs, compare_pairs, interval, test_equivalence
@@ -241,7 +241,7 @@ def search_of(results: StudyResults) -> Search | None:
         rung.stopped = len(here)
         rung.stopped_best, rung.stopped_worst = (end(filter(math.isfinite, here), default=None) for end in (best, worst))
     last = [run for run in results.runs if ends.get(run.number, (0,))[0] == results.rung_steps[-1] and math.isfinite(ends[run.number][1])]
-    if last and not why_unlike(results.chosen(), results.metric):
+    if last and not why_incomparable(results.chosen(), results.metric):
         search.best = best(last, key=lambda run: ends[run.number][1])
         search.best_metric = ends[search.best.number][1]
     return search

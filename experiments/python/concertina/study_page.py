@@ -11,7 +11,7 @@ import statistics
 import typing
 
 from .files import read_text
-from .measures import why_unlike
+from .measures import why_incomparable
 from .names import clock_text, counted, duration_text, figure_text, metric_named, trials_text
 from .page import SERIES, Block, chart, content, folded, line, run_link, section, smoothed, table, words
 from .recorded_steps import CAUSES, MOST_ROWS, cause_bars
@@ -135,7 +135,7 @@ def _lines(of: StudyPage, column: str, clocks: dict[int, Curve] | None) -> Lines
         if clocks is not None:
             curves = [{clocks[run][step]: value for step, value in curve.items() if step in clocks[run]} for run, curve in zip(runs, curves)]
         # The mean over the steps that all trials have. A non-finite value makes a gap, since the mean of the others would hide it.
-        steps = sorted(set.intersection(*map(set, curves))) if curves and not why_unlike(row.group.done, column) else []
+        steps = sorted(set.intersection(*map(set, curves))) if curves and not why_incomparable(row.group.done, column) else []
         mean = {step: statistics.fmean(curve[step] for curve in curves) for step in steps}
         if same := next((names for names, other, _ in found if other == mean), None):
             same.append(row.label or "all")
@@ -161,7 +161,7 @@ def _curves(of: StudyPage) -> list[Block]:
     charts = []
     for column, title in COLUMNS.items():
         clocks: dict[str, dict[int, Curve] | None] = {"step": None, **(of.clocks if "loss" in column else {})}
-        why = why_unlike([run for row in of.table.rows for run in row.group.done], column)
+        why = why_incomparable([run for row in of.table.rows for run in row.group.done], column)
         for x, clock in clocks.items():
             if lines := _lines(of, column, clock):
                 notes = [f"not comparable: {why}"] * bool(why) + [f"the first {MOST_CURVES} of {len(lines)} lines"] * (len(lines) > MOST_CURVES)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from .chart import Axis, Chart, Series, draw, save
 from .errors import InputError, library, require_word
-from .measures import provenance_notes, unlike_notes
+from .measures import provenance_notes, incomparable_notes
 from .names import metric_named, trials_text
 from .results import StudyResults, study_results
 from .study_claims import claim_lines
@@ -125,7 +125,7 @@ def _plot_front(results: StudyResults, options: PlotOptions) -> StudyPlot:
 
 def _plot_shape(shape: Shape) -> StudyPlot:
     x, y = shape.results.metric_of(shape.x) if shape.kind == "pareto" else metric_named(shape.x), shape.y
-    unlike = unlike_notes(shape.runs, [x, y])
+    unlike = incomparable_notes(shape.runs, [x, y])
     by_step = shape.kind == "lines" and shape.x == "step"
     drawn, series_of = ("curves", curves_of) if by_step else DRAWN[shape.kind]
     chart = Chart(drawn, Axis(x.label, x.unit), Axis(y.label, y.unit), series_of(shape), note="; ".join(unlike))

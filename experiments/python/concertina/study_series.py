@@ -9,7 +9,7 @@ import numpy as np
 
 from .chart import COLUMN_INCHES, Kind, Series
 from .errors import InputError
-from .measures import default_metrics, why_unlike
+from .measures import default_metrics, why_incomparable
 from .names import Metric, metric_named
 from .results import SEED, Cell, Claim, Group, RunSummary, Runs, StudyResults, cell_text, figures_of, group_label, groups_of
 from .run_log import Curve, read_log
@@ -72,7 +72,7 @@ class Shape:
 
     def point(self, runs: Runs, metric: Metric) -> tuple[float, float, float]:
         """The mean and the ends of its spread; NaN if absent."""
-        summary = summarize([] if why_unlike(runs, metric.name) else figures_of(runs, metric.name), self.confidence)
+        summary = summarize([] if why_incomparable(runs, metric.name) else figures_of(runs, metric.name), self.confidence)
         if not summary.n:
             return math.nan, math.nan, math.nan
         half = {"sd": summary.sd, "ci": summary.half_width, "none": None}[self.spread]
@@ -110,7 +110,7 @@ def _lines(shape: Shape) -> list[Series]:
     found = []
     for group in shape.groups():
         found.append(shape.series(shape.name(group), list(numbers_in(group.done + group.others, shape.x)), group.done))
-        found[-1].joined = not why_unlike(group.done, shape.y.name)
+        found[-1].joined = not why_incomparable(group.done, shape.y.name)
     return found
 
 
@@ -137,7 +137,7 @@ def curves_of(shape: Shape) -> list[Series]:
     scaled = lambda values: [shape.y.factor * value for value in values]  # noqa: E731
     found = []
     for group in shape.groups():
-        curves = [] if why_unlike(group.done, shape.y.name) else [read_log(run.directory).curve(shape.y.name) for run in group.done]
+        curves = [] if why_incomparable(group.done, shape.y.name) else [read_log(run.directory).curve(shape.y.name) for run in group.done]
         mean = mean_curve(curves, shape.confidence if shape.spread == "ci" else None)
         low, high = (scaled(end) if shape.spread != "none" else [] for end in (mean.low, mean.high))
         found.append(Series(shape.name(group), mean.x, scaled(mean.y), low, high))

@@ -11,7 +11,7 @@ import typing
 from . import comparison as compared
 from .comparison import Comparison, add_times_to
 from .errors import InputError, library, require_word
-from .measures import default_metrics, provenance_notes, same_bits, unlike_notes, why_unlike
+from .measures import default_metrics, provenance_notes, same_bits, incomparable_notes, why_incomparable
 from .names import Digits, Metric, counted, digits_for, is_time_to, number_or_text, number_text, trials_text
 from .results import (RUN_COLUMN, SEED, Claim, Group, Runs, StudyResults, figures_of, group_label, groups_of, never_came, study_results, titles)
 from .statistic import PAIRED, Difference, Equivalence, Summary, interval, summarize, test_equivalence
@@ -157,7 +157,7 @@ def _compare_with_baselines(table: StudyTable) -> None:
         for row in table.rows:
             cell = row.cells[m]
             if not row.base or not cell.summary.n or never_came(row.base.group, metric.name) or \
-                    why_unlike([*row.base.group.done, *row.group.done], metric.name):
+                    why_incomparable([*row.base.group.done, *row.group.done], metric.name):
                 continue
             cell.difference = table.comparison.difference(row.base.group, row.group, metric.name)
             cells.append(cell)
@@ -178,7 +178,7 @@ def _mark_best(table: StudyTable, m: int) -> str:
     """Marks the best mean of a metric and those not significantly different from it; returns a note if there are any."""
     metric, sign = table.metrics[m], -1 if table.metrics[m].better == "higher" else 1
     rows = sorted((row for row in table.rows if row.cells[m].summary.n), key=lambda row: sign * row.cells[m].summary.mean)
-    if metric.better is None or not rows or why_unlike([run for row in rows for run in row.group.done], metric.name):
+    if metric.better is None or not rows or why_incomparable([run for row in rows for run in row.group.done], metric.name):
         return ""
     digits, factor = table.digits(m), metric.factor
     printed = [number_text(factor * row.cells[m].summary.mean, digits) for row in rows]
@@ -261,7 +261,7 @@ def make_table(results: StudyResults, options: TableOptions) -> StudyTable:
         what, option = ("for the equivalence", "--equivalent") if options.claim else ("for a front", "--front")
         raise InputError(f"no baseline {what}", option, "--baseline COLUMN=VALUE")
     pooled = [axis for axis in compared.pooled_axes(results, by, groups) if axis not in (SEED, options.pair)]
-    table.notes += unlike_notes(done, metrics) + [f"some group has trials with different {titles(pooled)}"] * bool(pooled)
+    table.notes += incomparable_notes(done, metrics) + [f"some group has trials with different {titles(pooled)}"] * bool(pooled)
     contests = [_mark_best(table, m) for m in range(len(metrics))]
     of_groups = sorted((run for group in groups for run in group.done), key=lambda run: run.number)
     table.notes += [*contests * options.contests, *_left_out(table, of_groups), *same_bits(done, results.axes), *provenance]

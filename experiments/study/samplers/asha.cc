@@ -76,9 +76,9 @@ class AshaSampler : public Sampler {
     double reaching = static_cast<double>(trials_.size());
     for (std::size_t rung = 1; rung < reached_.size(); ++rung) {
       reaching = std::max(1.0, std::floor(reaching / static_cast<double>(factor_)));
-      double gone = 0;
-      for (const auto& [at, number] : promoted_) gone += at + 1 == rung ? 1 : 0;
-      tasks += std::max(0.0, reaching - gone);
+      double promoted = 0;
+      for (const auto& [at, number] : promoted_) promoted += at + 1 == rung ? 1 : 0;
+      tasks += std::max(0.0, reaching - promoted);
     }
     return static_cast<int>(tasks);
   }
@@ -88,7 +88,7 @@ class AshaSampler : public Sampler {
   void require_comparable(const TrialRecord& record) {
     if (!std::holds_alternative<double>(cell_of(record, search_.metric))) return;
     if (!first_) first_ = record;
-    if (const std::string why = why_unlike({&*first_, &record}, search_.metric); !why.empty())
+    if (const std::string why = why_incomparable({&*first_, &record}, search_.metric); !why.empty())
       throw_failure(fmt::format("trials {} and {} cannot be ranked by {}: {}", first_->number,
                                 record.number, search_.metric, why),
                     "search.method", "a study whose trials are all evaluated on the same data");

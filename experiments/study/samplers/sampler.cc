@@ -74,13 +74,13 @@ class SamplerProcess {
   std::optional<Json> ask(const Json& question) {
     send(question);
     const double began = now();
-    while (said_.find('\n') == std::string::npos) {
+    while (received_.find('\n') == std::string::npos) {
       pollfd end = {from_.descriptor(), POLLIN, 0};
       if (poll(&end, 1, 100) > 0) {
         char bytes[1 << 16];
         const ssize_t got = read(from_.descriptor(), bytes, sizeof bytes);
         if (got <= 0) fail_ended();
-        said_.append(bytes, static_cast<std::size_t>(got));
+        received_.append(bytes, static_cast<std::size_t>(got));
       } else if (stop_waits()) {
         return std::nullopt;
       } else if (process_->exit_code()) {  // a process that it started may keep its output open
@@ -89,8 +89,8 @@ class SamplerProcess {
         fail(fmt::format("no answer within {:g} s", kPatienceSeconds));
       }
     }
-    const std::string line = said_.substr(0, said_.find('\n'));
-    said_.erase(0, line.size() + 1);
+    const std::string line = received_.substr(0, received_.find('\n'));
+    received_.erase(0, line.size() + 1);
     Json json = parse_json<Json>(line);
     if (!json.is_object())
       fail(fmt::format("it sent '{}', which is not a JSON object", shown(line)));
@@ -110,7 +110,7 @@ class SamplerProcess {
               : "it closed its output but is still running");
   }
 
-  std::string command_, said_;  // said_: not processed yet
+  std::string command_, received_;  // received_: not processed yet
   File to_, from_;
   std::optional<Process> process_;
 };
@@ -129,16 +129,16 @@ class CommandSampler : public Sampler {
     for (const auto& [number, trial] : before) {
       last_ = std::max(last_, number);
       if (trial.state == TrialState::open)
-        again_.push_back({number, trial.settings});
+        retries_.push_back({number, trial.settings});
       else
         tell(trial);
     }
   }
 
   std::optional<TrialTask> next(bool) override {
-    if (!again_.empty()) {
-      const Trial trial = again_.front();
-      again_.pop_front();
+    if (!retries_.empty()) {
+      const Trial trial = retries_.front();
+      retries_.pop_front();
       return TrialTask{trial};
     }
     if (done_ || last_ >= most_) return std::nullopt;
@@ -164,9 +164,9 @@ class CommandSampler : public Sampler {
   }
 
   std::optional<int> left() const override {
-    if (done_) return static_cast<int>(again_.size());
+    if (done_) return static_cast<int>(retries_.size());
     if (most_ == kNoBound) return std::nullopt;
-    return static_cast<int>(most_) - last_ + static_cast<int>(again_.size());
+    return static_cast<int>(most_) - last_ + static_cast<int>(retries_.size());
   }
 
  private:
@@ -178,7 +178,7 @@ class CommandSampler : public Sampler {
   /// A sampler without the metric that it requested would search blindly.
   [[noreturn]] void refuse_metric(const TrialRecord& record) const {
     std::vector<std::string> names;
-    for (const auto& [name, value] : record.figures)
+    for (const auto& [name, value] : record.metrics)
       if (name.find('.') == std::string::npos) names.push_back(name);
     throw_failure(fmt::format("trial {} is done, but its result has no metric {}", record.number,
                               search_.metric),
@@ -222,8 +222,8 @@ class CommandSampler : public Sampler {
   const SearchSection search_;
   const std::int64_t most_;
   SamplerProcess process_;
-  std::deque<Trial> again_;  // requested before, but not finished
-  int last_ = 0;             // number of the trial that was requested last
+  std::deque<Trial> retries_;  // requested before, but not finished
+  int last_ = 0;               // number of the trial that was requested last
   bool done_ = false;
 };
 

@@ -63,9 +63,9 @@ Outputs run_token_rows(Backend& backend, Data& data, std::int64_t samples, std::
   backend.run(FindTargets{targets.view(), samples, places.view(), taken.view()});
   backend.run(TakeRows{dy.view(), ends_at.view(), samples, last.view()});
   backend.run(TakeRows{dy.view(), places.view(), samples, read.view()});
-  backend.run(SpreadRows{one.view(), {}, samples, spread.view()});
-  backend.run(SpreadRows{one.view(), ends_at.view(), samples, spread_last.view()});
-  backend.run(SpreadRows{some.view(), places.view(), samples, spread_some.view()});
+  backend.run(ScatterRows{one.view(), {}, samples, spread.view()});
+  backend.run(ScatterRows{one.view(), ends_at.view(), samples, spread_last.view()});
+  backend.run(ScatterRows{some.view(), places.view(), samples, spread_some.view()});
   const Buffer dcls(cls.size()), dwpe(wpe.size()), dcls_sum(cls.values()), dwpe_sum(wpe.values());
   backend.run(JoinClassWeight{dy.view(), dcls.view(), dwpe.view(), false});
   backend.run(JoinClassWeight{dy.view(), dcls_sum.view(), dwpe_sum.view(), true});
@@ -115,7 +115,7 @@ void token_row_rates(KernelRates& rates, DType compute) {
   rates.fused("class token", 2 * bytes, JoinClass{x, cls, wpe, joined});
   rates.fused("class token dx", 2 * bytes, SplitClass{joined, s, x});
   rates.fused("class token dW", bytes, JoinClassWeight{joined, cls, wpe, true});
-  rates.fused("rows spread", bytes, SpreadRows{one, {}, s, x});
+  rates.fused("rows spread", bytes, ScatterRows{one, {}, s, x});
 }
 
 }  // namespace concertina

@@ -15,7 +15,7 @@ FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
 FreezePolicy policy_halving() {
   return {.decide = decide,
           .options = {{.name = "part",
-                       .usual = std::int64_t{2},
+                       .default_value = std::int64_t{2},
                        .help = "of the layers that train",
                        .low = 1,
                        .high = 10}},

@@ -1,4 +1,4 @@
-#include "experiments/record/launch_figures.h"
+#include "experiments/record/launch_metrics.h"
 
 #include "core/step_history.h"
 
@@ -37,18 +37,18 @@ double peak_flops_per_s(const RunConfig& config, std::string_view device) {
   return 0;
 }
 
-void LaunchFigures::add(int count, double seconds, double bubble) {
+void LaunchMetrics::add(int count, double seconds, double bubble) {
   seconds_.insert(seconds_.end(), static_cast<std::size_t>(count), seconds);
   sum_ += count * seconds;
   idle_ += count * bubble * seconds;
 }
 
-double LaunchFigures::median_seconds() const {
+double LaunchMetrics::median_seconds() const {
   return median(seconds_);
 }
 
-nlohmann::ordered_json to_json(const LaunchFigures& figures, const LaunchSummary& summary) {
-  nlohmann::ordered_json json = {{"steps", summary.step}, {"launch_steps", figures.steps()}};
+nlohmann::ordered_json to_json(const LaunchMetrics& metrics, const LaunchSummary& summary) {
+  nlohmann::ordered_json json = {{"steps", summary.step}, {"launch_steps", metrics.steps()}};
   if (summary.last)
     json.update({{"loss", summary.last->loss},
                  {"grad_norm", summary.last->grad_norm},
@@ -61,11 +61,11 @@ nlohmann::ordered_json to_json(const LaunchFigures& figures, const LaunchSummary
     json["validation_" + metric.name] = metric.value;
   const nlohmann::ordered_json measure = measure_json(summary.validation);
   for (const auto& [key, value] : measure.items()) json["validation_" + key] = value;
-  if (figures.steps() > 0)
-    json.update({{"tokens_per_s", figures.tokens_per_s()},
-                 {"median_step_ms", figures.median_seconds() * 1e3},
-                 {"bubble", figures.bubble()},
-                 {"steps_s", figures.seconds()},
+  if (metrics.steps() > 0)
+    json.update({{"tokens_per_s", metrics.tokens_per_s()},
+                 {"median_step_ms", metrics.median_seconds() * 1e3},
+                 {"bubble", metrics.bubble()},
+                 {"steps_s", metrics.seconds()},
                  {"peak_bytes", summary.peak_bytes}});
   if (summary.cache) json["cache"] = to_json(*summary.cache);
   json.update({{"eval_s", summary.eval_seconds},

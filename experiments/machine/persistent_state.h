@@ -14,11 +14,11 @@ struct Limit {
 /// processes stop them for shorter times.
 inline constexpr Limit kStopLimit{1.2, 4};
 
-struct Lasting {
-  double free_at = 0;    // when the condition was last absent
-  double seen_at = 0;    // time of the last check
-  int looks = 0;         // consecutive checks that saw it
-  bool is_told = false;  // by exceeds_first(), since it was last absent
+struct PersistentState {
+  double free_at = 0;        // when the condition was last absent
+  double seen_at = 0;        // time of the last check
+  int looks = 0;             // consecutive checks that saw it
+  bool is_reported = false;  // by exceeds_first(), since it was last absent
 
   void look(bool seen, double at) {
     seen_at = at;
@@ -32,8 +32,8 @@ struct Lasting {
   }
   /// Like exceeds(), but returns true only once until the condition is absent again.
   bool exceeds_first(const Limit& limit) {
-    if (is_told || !exceeds(limit)) return false;
-    return is_told = true;
+    if (is_reported || !exceeds(limit)) return false;
+    return is_reported = true;
   }
 };
 

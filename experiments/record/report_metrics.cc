@@ -1,4 +1,4 @@
-#include "experiments/record/report_figures.h"
+#include "experiments/record/report_metrics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -40,9 +40,9 @@ MemoryUse predicted_peak(const RunTrace& trace, std::size_t rank, const Timeline
 }
 
 template <class Value>
-double mean(const std::vector<RankFigures>& ranks, Value value) {
+double mean(const std::vector<RankMetrics>& ranks, Value value) {
   double sum = 0;
-  for (const RankFigures& rank : ranks) sum += value(rank);
+  for (const RankMetrics& rank : ranks) sum += value(rank);
   return sum / static_cast<double>(ranks.size());
 }
 
@@ -81,45 +81,45 @@ StepTotals total(const std::vector<MetricsPoint>& metrics) {
 nlohmann::ordered_json to_json(const StepTotals& totals) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (totals.steps > 0) json.update({{"steps", totals.steps}, {"steps_s", totals.seconds}});
-  for (const auto& [name, figure] : {std::pair("tokens_per_s", totals.tokens_per_s),
+  for (const auto& [name, metric] : {std::pair("tokens_per_s", totals.tokens_per_s),
                                      std::pair("median_step_ms", totals.median_seconds * 1e3),
                                      std::pair("bubble", totals.bubble)})
-    if (std::isfinite(figure)) json[name] = figure;
+    if (std::isfinite(metric)) json[name] = metric;
   return json;
 }
 
-double ReportFigures::bubble() const {
-  return mean(ranks, [](const RankFigures& rank) { return rank.bubble; });
+double ReportMetrics::bubble() const {
+  return mean(ranks, [](const RankMetrics& rank) { return rank.bubble; });
 }
 
-double ReportFigures::predicted_bubble() const {
-  return mean(ranks, [](const RankFigures& rank) { return rank.predicted_bubble; });
+double ReportMetrics::predicted_bubble() const {
+  return mean(ranks, [](const RankMetrics& rank) { return rank.predicted_bubble; });
 }
 
-IdleCauses ReportFigures::causes() const {
+IdleCauses ReportMetrics::causes() const {
   IdleCauses causes;
   for (std::size_t c = 0; c < kCauses; ++c)
     causes.by_cause[c] =
-        mean(ranks, [c](const RankFigures& rank) { return rank.causes.by_cause[c]; });
+        mean(ranks, [c](const RankMetrics& rank) { return rank.causes.by_cause[c]; });
   return causes;
 }
 
-ReportFigures compute_figures(const RunTrace& trace, const KnownCosts& known) {
-  ReportFigures figures;
-  figures.costs = costs_of(trace, known.costs);
-  figures.costs_missing = known.missing;
-  figures.predicted = simulate(trace.plan, trace.layout, figures.costs);
-  figures.predicted_seconds = figures.predicted.makespan;
-  figures.typical = typical_step(trace);
-  figures.seconds = span_of(trace.steps[figures.typical]).seconds();
-  figures.ranks.resize(trace.plan.rows.size());
-  const ExpectedIdle expected = expected_idle(trace.plan, trace.layout, figures.costs);
+ReportMetrics compute_metrics(const RunTrace& trace, const KnownCosts& known) {
+  ReportMetrics metrics;
+  metrics.costs = costs_of(trace, known.costs);
+  metrics.costs_missing = known.missing;
+  metrics.predicted = simulate(trace.plan, trace.layout, metrics.costs);
+  metrics.predicted_seconds = metrics.predicted.makespan;
+  metrics.typical = typical_step(trace);
+  metrics.seconds = span_of(trace.steps[metrics.typical]).seconds();
+  metrics.ranks.resize(trace.plan.rows.size());
+  const ExpectedIdle expected = expected_idle(trace.plan, trace.layout, metrics.costs);
   const auto steps = static_cast<double>(trace.steps.size());
   for (const std::vector<StepRecord>& step : trace.steps) {
     const double seconds = span_of(step).seconds();
     const std::vector<IdleCauses> causes = idle_causes(trace.plan, trace.layout, step, expected);
     for (std::size_t rank = 0; rank < step.size(); ++rank) {
-      RankFigures& one = figures.ranks[rank];
+      RankMetrics& one = metrics.ranks[rank];
       one.bubble += (1 - busy_seconds(trace.plan.rows[rank], step[rank]) / seconds) / steps;
       for (std::size_t c = 0; c < kCauses; ++c)
         one.causes.by_cause[c] += causes[rank].by_cause[c] / seconds / steps;
@@ -127,12 +127,12 @@ ReportFigures compute_figures(const RunTrace& trace, const KnownCosts& known) {
     }
   }
   const std::vector<RowMemory> memory = plan_memory(trace.plan, trace.layout);
-  for (std::size_t rank = 0; rank < figures.ranks.size(); ++rank) {
-    figures.ranks[rank].predicted_bubble = figures.predicted.bubble[rank];
-    figures.ranks[rank].predicted_peak =
-        predicted_peak(trace, rank, figures.predicted, memory[rank]);
+  for (std::size_t rank = 0; rank < metrics.ranks.size(); ++rank) {
+    metrics.ranks[rank].predicted_bubble = metrics.predicted.bubble[rank];
+    metrics.ranks[rank].predicted_peak =
+        predicted_peak(trace, rank, metrics.predicted, memory[rank]);
   }
-  return figures;
+  return metrics;
 }
 
 std::vector<MemorySample> saved_over_time(const RunTrace& trace, std::size_t rank,
@@ -166,9 +166,9 @@ nlohmann::ordered_json to_json(const IdleCauses& causes) {
   return json;
 }
 
-nlohmann::ordered_json to_json(const RunTrace& trace, const ReportFigures& figures) {
+nlohmann::ordered_json to_json(const RunTrace& trace, const ReportMetrics& metrics) {
   nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
-  for (const RankFigures& rank : figures.ranks)
+  for (const RankMetrics& rank : metrics.ranks)
     ranks.push_back({{"bubble", rank.bubble},
                      {"predicted_bubble", rank.predicted_bubble},
                      {"causes", to_json(rank.causes)},
@@ -181,15 +181,15 @@ nlohmann::ordered_json to_json(const RunTrace& trace, const ReportFigures& figur
                                  {"layout", short_form(trace.layout)},
                                  {"steps", trace.steps.size()},
                                  {"recorded_steps", recorded},
-                                 {"typical_step", trace.steps[figures.typical][0].step},
-                                 {"step_ms", figures.seconds * 1e3},
-                                 {"predicted_step_ms", figures.predicted_seconds * 1e3},
-                                 {"prediction_error", figures.error()},
-                                 {"bubble", figures.bubble()},
-                                 {"predicted_bubble", figures.predicted_bubble()},
+                                 {"typical_step", trace.steps[metrics.typical][0].step},
+                                 {"step_ms", metrics.seconds * 1e3},
+                                 {"predicted_step_ms", metrics.predicted_seconds * 1e3},
+                                 {"prediction_error", metrics.error()},
+                                 {"bubble", metrics.bubble()},
+                                 {"predicted_bubble", metrics.predicted_bubble()},
                                  {"ranks", ranks},
                                  {"clock_error_us", trace.clock_error * 1e6}};
-  if (!figures.costs_missing.empty()) json["costs_missing"] = figures.costs_missing;
+  if (!metrics.costs_missing.empty()) json["costs_missing"] = metrics.costs_missing;
   return json;
 }
 

@@ -20,11 +20,11 @@ namespace concertina {
 double peak_flops_per_s(const RunConfig& config, std::string_view device);
 
 /// Metrics of the steps of one launch.
-class LaunchFigures {
+class LaunchMetrics {
  public:
   /// `tokens`: per step. All metrics count the steps of the run, of which several may be done at
   /// once.
-  explicit LaunchFigures(double tokens) : tokens_(tokens) {}
+  explicit LaunchMetrics(double tokens) : tokens_(tokens) {}
 
   /// Adds `count` steps of `seconds` each.
   void add(int count, double seconds, double bubble);
@@ -60,6 +60,6 @@ struct LaunchSummary {
 /// Keys: steps, launch_steps, loss, grad_norm, lr, validation_loss, validation_tokens,
 /// validation_of_tokens, the task's metrics and measure_json() with the same prefix, tokens_per_s,
 /// median_step_ms, steps_s, launch_s, eval_s, checkpoint_s, bubble, peak_bytes, cache (an object).
-nlohmann::ordered_json to_json(const LaunchFigures& figures, const LaunchSummary& summary);
+nlohmann::ordered_json to_json(const LaunchMetrics& metrics, const LaunchSummary& summary);
 
 }  // namespace concertina

@@ -7,10 +7,10 @@
 
 namespace concertina {
 
-class BestFigure {
+class BestMetric {
  public:
   /// `minimise`: smaller is better. `least`: minimum improvement over the best value.
-  explicit BestFigure(bool minimise, double least = 0) : minimise_(minimise), least_(least) {}
+  explicit BestMetric(bool minimise, double least = 0) : minimise_(minimise), least_(least) {}
 
   /// Processes the next value and returns whether it is the best so far.
   bool see(double value) {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "experiments/record/report_figures.h"
+#include "experiments/record/report_metrics.h"
 #include "experiments/record/run_trace.h"
 
 namespace concertina {
@@ -15,10 +15,10 @@ namespace concertina {
 /// the run has a trace (the one starting at `step`, or the last), also measured and predicted
 /// metrics of its steps, by rank with memory over time, `pipelines`, and `timeline`. Throws
 /// Error{bad_input} if the run or trace is missing or damaged.
-nlohmann::ordered_json recorded_figures(const std::string& directory,
+nlohmann::ordered_json recorded_metrics(const std::string& directory,
                                         std::optional<std::int64_t> step);
 
 /// The predicted and the measured timeline, in the form of timelines_json().
-nlohmann::ordered_json recorded_timeline(const RunTrace& trace, const ReportFigures& figures);
+nlohmann::ordered_json recorded_timeline(const RunTrace& trace, const ReportMetrics& metrics);
 
 }  // namespace concertina

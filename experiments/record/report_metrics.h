@@ -19,27 +19,27 @@ namespace concertina {
 struct StepTotals {
   std::int64_t steps = 0;  // with a known duration
   double seconds = 0;      // total duration
-  Figure median_seconds = kNoFigure;
-  Figure tokens_per_s = kNoFigure;  // without durations, over steps with equally many tokens
-  Figure bubble = kNoFigure;        // share of the seconds of steps that have one
+  MetricValue median_seconds = kNoValue;
+  MetricValue tokens_per_s = kNoValue;  // without durations, over steps with equally many tokens
+  MetricValue bubble = kNoValue;        // share of the seconds of steps that have one
 };
 StepTotals total(const std::vector<MetricsPoint>& metrics);
 /// Omits the keys of absent values.
 nlohmann::ordered_json to_json(const StepTotals& totals);
 
-struct RankFigures {
+struct RankMetrics {
   double bubble = 0, predicted_bubble = 0;
   IdleCauses causes;  // shares of the step, which sum to bubble
   MemoryUse peak, predicted_peak;
 };
 
-struct ReportFigures {
+struct ReportMetrics {
   Costs costs;                // costs_of()
   std::string costs_missing;  // KnownCosts::missing
   Timeline predicted;
   std::size_t typical = 0;                    // index of the recorded step of median duration
   double seconds = 0, predicted_seconds = 0;  // of that step
-  std::vector<RankFigures> ranks;             // means over recorded steps; maxima of peaks
+  std::vector<RankMetrics> ranks;             // means over recorded steps; maxima of peaks
 
   /// Predicted over measured duration, minus 1.
   double error() const { return predicted_seconds / seconds - 1; }
@@ -48,7 +48,7 @@ struct ReportFigures {
   /// Means over ranks, which sum to bubble().
   IdleCauses causes() const;
 };
-ReportFigures compute_figures(const RunTrace& trace, const KnownCosts& known);
+ReportMetrics compute_metrics(const RunTrace& trace, const KnownCosts& known);
 
 /// Saved bytes of `rank` over time if its row ran at `times`, with the executor's lifetimes
 /// (parallel/plan/plan_memory.h).
@@ -57,6 +57,6 @@ std::vector<MemorySample> saved_over_time(const RunTrace& trace, std::size_t ran
 
 /// Keys are the names of the causes.
 nlohmann::ordered_json to_json(const IdleCauses& causes);
-nlohmann::ordered_json to_json(const RunTrace& trace, const ReportFigures& figures);
+nlohmann::ordered_json to_json(const RunTrace& trace, const ReportMetrics& metrics);
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-#include "experiments/report/recorded_figures.h"
+#include "experiments/report/recorded_metrics.h"
 
 #include <filesystem>
 
@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Empty if the config is from an incompatible version of the program.
-Json model_figures(const std::string& config_text) try {
+Json model_metrics(const std::string& config_text) try {
   RunConfig config;
   read_config(config_text, kConfigFile, config);
   const ModelSpec model = job_of(config).model;
@@ -36,18 +36,18 @@ Json memory_json(const std::vector<MemorySample>& samples, double start, bool bo
   return points;
 }
 
-void add_recorded(const RunTrace& trace, const ReportFigures& figures, Json& json) {
-  json.update(to_json(trace, figures));
-  const std::vector<StepRecord>& step = trace.steps[figures.typical];
+void add_recorded(const RunTrace& trace, const ReportMetrics& metrics, Json& json) {
+  json.update(to_json(trace, metrics));
+  const std::vector<StepRecord>& step = trace.steps[metrics.typical];
   const double start = span_of(step).start;
   for (std::size_t rank = 0; rank < step.size(); ++rank) {
     Json& one = json["ranks"][rank];
     one["memory"] = memory_json(step[rank].memory, start, true);
     one["predicted_memory"] =
-        memory_json(saved_over_time(trace, rank, figures.predicted.rows[rank]), 0, false);
+        memory_json(saved_over_time(trace, rank, metrics.predicted.rows[rank]), 0, false);
   }
   json["pipelines"] = to_json(trace.layout, StageForm::brief);
-  json["timeline"] = recorded_timeline(trace, figures);
+  json["timeline"] = recorded_timeline(trace, metrics);
 }
 
 void require_run(const std::string& directory) {
@@ -63,15 +63,15 @@ void require_run(const std::string& directory) {
 
 }  // namespace
 
-nlohmann::ordered_json recorded_figures(const std::string& directory,
+nlohmann::ordered_json recorded_metrics(const std::string& directory,
                                         std::optional<std::int64_t> step) {
   require_run(directory);
-  Json json = model_figures(read_log_text(run_file(directory, kConfigFile)));
+  Json json = model_metrics(read_log_text(run_file(directory, kConfigFile)));
   const std::string path = trace_path(directory, step);
   if (!step && !std::filesystem::exists(path)) return json;
   const RunTrace trace = read_run_trace(path);
   const KnownCosts known = known_costs(directory, trace.layout, trace.plan);
-  add_recorded(trace, compute_figures(trace, known), json);
+  add_recorded(trace, compute_metrics(trace, known), json);
   return json;
 }
 

@@ -504,7 +504,6 @@ for command in '' train eval generate plan 'plan show' 'plan freeze' 'schedule s
   every "$command"
 done
 
-refused 'executor and prediction are benchmarks of the tests in build/tests/bench' bench executor --steps 3
 # Every command that opens a checkpoint reports the same error if it is not one.
 mkdir -p empty untrained/checkpoints
 seq 1 900 > text

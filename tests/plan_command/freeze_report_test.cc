@@ -88,7 +88,7 @@ TEST(FreezeReport, ThePapersRuleCostsThreeEpochsHoweverManyThereAre) {
   };
   EXPECT_NEAR(worth(10)["ladder"].back()["unfrozen_epochs"].get<double>(), 3.2, .1);
   EXPECT_NEAR(worth(30)["ladder"].back()["unfrozen_epochs"].get<double>(), 4.9, .3);
-  expect_has(course_text(worth(10)), "and of 3.2 with a cache");
+  expect_has(course_text(worth(10)), "or 3.2 with a cache");
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace concertina {
 
-/// Returns one line including its line end. Cells are quoted where necessary.
+/// Returns one line including its terminator. Cells are quoted where necessary.
 std::string csv_line(const std::vector<std::string>& cells);
 /// Returns all lines, or nothing if a quote is unclosed or misplaced.
 std::optional<std::vector<std::vector<std::string>>> parse_csv(const std::string& text);

@@ -120,7 +120,7 @@ std::string attention_unit(std::int64_t layer);
 std::string mlp_unit(std::int64_t layer);
 std::string head_unit(std::int64_t layers);
 
-/// Adds weight and bias of a linear map: our tensor `name` from one or several of theirs,
+/// Adds weight and bias of a linear map: our tensor `name` from one or more of theirs,
 /// concatenated. For `columns`, see TensorMapping.
 void add_dense(std::vector<TensorMapping>& all, const std::string& ours,
                const std::vector<std::string>& theirs, bool transposed, bool bias,

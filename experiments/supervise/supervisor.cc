@@ -278,7 +278,7 @@ class Supervisor {
     facts.begun = launch_bytes() != launch.launches;
     Verdict end = launch.absence.look(facts);
     if (!end && launch.launching.is_stopped(facts)) {
-      log::warn("the launcher is stopped by a signal; sending SIGCONT");
+      log::warn("the launcher has been stopped by a signal; sending SIGCONT");
       child.signal(SIGCONT);
     }
     if (!end && !hosts_.empty() && launch.launching.asks_hosts(facts)) end = judge_hosts(facts.at);

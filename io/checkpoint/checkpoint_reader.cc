@@ -266,7 +266,7 @@ void CheckpointReader::read_piece(std::size_t shard, const StoredPiece& piece,
   const auto stored = std::find_if(piece.parts.begin(), piece.parts.end(),
                                    [&](const StoredPart& p) { return p.name == part; });
   if (stored == piece.parts.end())
-    throw_input(fmt::format("the checkpoint has no '{}' of '{}'", part, piece.tensor), directory_,
+    throw_input(fmt::format("the checkpoint has no '{}' for '{}'", part, piece.tensor), directory_,
                 "use the optimizer of the checkpoint; compare [optimizer] in both configs");
   const std::string path = directory_ + "/" + manifest_.shards[shard].file;
   const File file = open_regular(path, place_);

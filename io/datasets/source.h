@@ -85,7 +85,7 @@ class TrainingSource final : public BatchSource {
   /// the rest of the step belongs to the next one. The time is proportional to `epoch`.
   std::int64_t first_step(std::uint64_t epoch) const;
 
-  /// Returns the order of the samples of an epoch. Not for a mixture.
+  /// Returns the order of the samples of an epoch. Not valid for mixtures.
   Permutation order(std::uint64_t epoch) const { return rows_[0].make_epoch(epoch, 0).order; }
 
   /// Returns the sample at `place` in [0, B) of the batch of `step` as a number in [0,

@@ -9,7 +9,7 @@ namespace concertina::published {
 /// Names of the maps of an encoder's heads. Those of tags and spans are the same in all types.
 struct EncoderHeads {
   std::string pooler, classes;  // classification of a whole text
-  /// The head for masked tokens has a linear map, its norm, and the bias of the logits.
+  /// The masked-token head consists of a linear map, its norm and the logit bias.
   std::string transform, transform_norm, logits_bias;
 };
 

@@ -11,7 +11,7 @@ HuggingFace llama_like(const std::string& prefix);
 
 /// Adds `key`, or replaces the one with the same `theirs`.
 void put_key(HuggingFace& table, const KeyMapping& key);
-/// Removes the keys and rules with these names in `theirs`.
+/// Removes the keys and rules whose `theirs` is one of these names.
 void remove_keys(HuggingFace& table, std::initializer_list<std::string_view> names);
 /// Sets the key of the context; a missing key means `default_value`.
 void put_context(HuggingFace& table, std::string_view default_value);

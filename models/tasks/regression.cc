@@ -1,4 +1,4 @@
-// Regression of one or several scores per sample (model.classes), with mean squared error
+// Regression of one or more scores per sample (model.classes), with mean squared error
 // (transformers' problem_type "regression").
 #include "models/task.h"
 

@@ -15,7 +15,7 @@ constexpr int kInterval = 6;
 /// first.
 using Passes = std::array<int, 4>;
 
-/// `turns` has the steps between consecutive passes on the same rank, where the V turns.
+/// `turns` gives the steps between consecutive passes on the same rank, where the V turns.
 Passes passes_of(int rank, int p, const BuildingBlock& block, const std::array<int, 3>& turns) {
   const int last = p - 1, up = last - rank;
   const int at_bottom = block.forward_down * last + turns[0];

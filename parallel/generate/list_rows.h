@@ -32,7 +32,7 @@ struct SteadyRule {
   bool spread = true;
   /// In the warm-up, an F starts even if it delays the first I.
   bool crowd = false;
-  /// After the warm-up, the kind that is not next may run if it can start and the other cannot.
+  /// After the warm-up, a kind may run out of turn if it can start and the next one cannot.
   bool any_turn = false;
 };
 

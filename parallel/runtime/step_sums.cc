@@ -148,7 +148,7 @@ void StepSums::add_gradients(const GradientExchange& gradients) {
   backend_->synchronize();
 }
 
-/// Adds up each tensor of a bucket, block after block, regardless of the owners.
+/// Sums each tensor of a bucket block by block, regardless of the owners.
 void StepSums::add_squares(std::size_t bucket) {
   std::size_t owner = 0, left = blocks_of(bucket, 0), next = all_squares_[bucket][0];
   std::size_t sum_at = tensors_at_[bucket];

@@ -15,7 +15,7 @@ void append_utf8(std::uint32_t code, std::string& text);
 bool is_utf8(std::string_view text);
 /// Throws Error{bad_input} with the byte unless `text` is UTF-8.
 void require_utf8(std::string_view text);
-/// Return the end of the white space that begins at `at`, and the start of that which ends there.
+/// Return the end of the white space starting at `at`, and the start of the one ending there.
 std::size_t white_space_after(std::string_view text, std::size_t at);
 std::size_t white_space_before(std::string_view text, std::size_t at);
 /// Returns the first position in [from, text.size()] after a line break between two characters that

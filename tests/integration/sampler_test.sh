@@ -88,7 +88,7 @@ hostile 1 empty 'got {"set":{}}'
 hostile 2 ranks 'ranks = "many"'
 hostile 2 'no ranks' 'ranks = -3'
 hostile 1 note 'got {"set":{"optimizer.lr":0.001},"note":1}'
-hostile 1 'not done' 'it said {"done":false'
+hostile 1 'not done' 'got {"done":false'
 hostile 2 word "at: the sampler's answer for trial 1: optimizer.lr"
 hostile 2 null 'data.text = null is not a valid assignment'
 exits 0 'continuing after a hostile sampler' "$binary" study run hostile.toml --sampler 'python3 hostile.py well'

@@ -56,7 +56,7 @@ struct Graph {
   std::vector<GraphNode> nodes;  // in topological order
 };
 
-// Dynamic axes and inputs, named as by exporters of Hugging Face models.
+// Dynamic axes and inputs, with the names that Hugging Face exporters use.
 inline constexpr std::string_view kBatchAxis = "batch_size", kSequenceAxis = "sequence_length";
 
 /// Builds a graph node by node. Values are identified by name.

@@ -128,7 +128,7 @@ std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units) {
 
 int units_of_layers(const ModelSpec& model, int layers) {
   const int most = static_cast<int>(model.layer_ends.size());
-  CONCERTINA_CHECK(layers >= 0 && layers <= most, "{} layers requested of {}", layers, most);
+  CONCERTINA_CHECK(layers >= 0 && layers <= most, "{} layers requested, {} exist", layers, most);
   return layers == 0 ? 0 : model.layer_ends[static_cast<std::size_t>(layers) - 1];
 }
 

@@ -151,10 +151,10 @@ std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units = 0);
 /// shared one): `*` matches any text, and a leading `!` marks them as trained. The last match
 /// counts, as in .gitignore. Throws Error{bad_input} if a pattern has no match, or nothing trains.
 void freeze_tensors(ModelSpec& model, const std::vector<std::string>& patterns);
-/// Returns the numbers of trained and of all parameters, counting shared tensors once.
+/// Returns the numbers of trained and total parameters, counting shared tensors once.
 std::pair<std::int64_t, std::int64_t> trained_and_all(const ModelSpec& model);
 /// Describes what trains after freeze_tensors() if units [0, frozen_units) are frozen, and how to
-/// save the backward pass of more units. Empty if everything trains.
+/// skip the backward pass of more units. Empty if everything trains.
 std::string trained_text(const ModelSpec& model, int frozen_units);
 
 /// Returns the number of leading units that make up the first `layers` layers, 0 for 0 layers.

@@ -30,7 +30,7 @@ struct StageMemory {
 /// is no `input_grad`.
 struct MicrobatchIo {
   int microbatch = 0;            // global index in the step
-  std::span<const View> fields;  // fields_of() the model for its samples, as far as units read them
+  std::span<const View> fields;  // fields_of() the model for its samples, if units read them
   View input, output;            // [R,C]; input is empty in the first stage, output in the last
   View input_grad, output_grad;  // [R,C], likewise
   void* saved = nullptr;         // StageMemory::saved_bytes, from F to B or W

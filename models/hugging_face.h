@@ -68,7 +68,7 @@ struct KeyMapping {
 };
 
 /// A key of config.json that must have one value, or an equivalent one. A missing key means
-/// `value`, and so does null if `value` is false.
+/// `value`, as does null if `value` is false.
 struct RuleMapping {
   std::string_view theirs, value;  // as JSON; `value` is the one written
   std::string_view or_else{};      // as JSON
@@ -112,7 +112,7 @@ struct HuggingFace {
   std::function<std::vector<TensorMapping>(const ModelConfig& config)> tensors{};
 };
 
-/// Returns the types listed in models/meson.build, by transformers' name for them ("llama").
+/// Returns the types listed in models/meson.build, by their transformers name ("llama").
 std::span<const Entry<HuggingFace>> published_models();
 
 /// Returns the names of the half-blocks of a layer: "001.attention", "002.mlp".

@@ -1,8 +1,8 @@
-// Muon (Jordan 2024): weight matrices of hidden layers step by their orthogonalized momentum, as in
-// torch.optim.Muon, but with fp32 products. Queries, keys and values are separate matrices, and so
-// are the two halves of a gated MLP, however the model stores them (Jordan found this better). All
-// other tensors (embeddings, heads, norms, biases) use AdamW with the common keys. Weight decay is
-// the common one in both cases. The state v of a matrix stays 0.
+// Muon (Jordan 2024): the step of a hidden layer's weight matrix is its orthogonalized momentum, as
+// in torch.optim.Muon, but with fp32 products. Queries, keys, values and the two halves of a gated
+// MLP are separate matrices, however the model stores them (Jordan found this better). All other
+// tensors (embeddings, heads, norms, biases) use AdamW with the common keys. Weight decay is the
+// common one in both cases. The state v of a matrix stays 0.
 #include <algorithm>
 #include <cmath>
 #include <memory>

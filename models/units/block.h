@@ -15,7 +15,7 @@
 
 namespace concertina {
 
-/// Memory of a branch, as part of its block's.
+/// Memory of a branch, part of its block's memory.
 struct BranchMemory {
   void* saved = nullptr;  // F -> I and W
   void* grads = nullptr;  // I -> W

@@ -17,7 +17,7 @@ LayoutLimits working_limits(const Job& job, const Request& request) {
                             request.frozen_units, job.units()),
                 "freeze.units", fmt::format("freeze.units from 0 to {}", job.units() - 1));
   if (request.spare >= request.world)
-    throw_input(fmt::format("parallel.spare = {} of {} leaves no rank to work", request.spare,
+    throw_input(fmt::format("parallel.spare = {} of {} leaves no working rank", request.spare,
                             counted(request.world, "rank")),
                 "parallel.spare", fmt::format("at most {}", request.world - 1));
   return {.world = request.world - request.spare,

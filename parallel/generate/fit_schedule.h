@@ -31,7 +31,7 @@ struct Request;
 Layout file_layout(const Request& request, const std::vector<double>& unit_costs,
                    const LayoutLimits& limits);
 
-/// Returns the file's plan for each replica. For a request with a layout, it is the file's plan.
+/// Returns the file's plan repeated for each replica or, for a request with a layout, as it is.
 GivenSchedule file_schedule(const Request& request);
 
 }  // namespace concertina

@@ -25,11 +25,11 @@ struct SearchField {
   Layout layout;
   Limits limits;
   bool default_value = false;  // whether some schedule uses it by default
-  double weights = 1;          // how many times a rank keeps its share of the weights
+  double weights = 1;          // copies of its share of the weights on a rank
 };
 
-/// Returns how many times a rank keeps its share of the weights, at most: a rank of opposite
-/// pipelines has two different stages.
+/// Returns the maximum number of copies of its share of the weights that a rank keeps: a rank of
+/// opposite pipelines has two different stages.
 double copies_of_weights(const Layout& layout) {
   std::vector<std::set<int>> units(static_cast<std::size_t>(rank_count(layout)));
   std::size_t most = 0;
@@ -108,7 +108,7 @@ class Search {
     return chunks;
   }
 
-  /// Opposite pipelines keep their weights twice.
+  /// Opposite pipelines keep two copies of their weights.
   bool may_be_found(const SearchField& field) const {
     return options_.opposite || field.weights <= 1;
   }

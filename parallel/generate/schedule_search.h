@@ -40,8 +40,8 @@ struct ScheduleSearch {
   /// The fraction of a microbatch's activations that W still needs after I: M_W / M_B of Qi et al.
   /// 2024 (arXiv 2401.10241, table 1). `train` keeps everything until W.
   double kept_for_weight = 1;
-  /// Whether opposite pipelines may be found. They keep weights twice, but `memory` only limits
-  /// activations.
+  /// Whether opposite pipelines may be found. They keep two copies of the weights, but `memory`
+  /// only limits activations.
   bool opposite = false;
   double free_bytes = std::numeric_limits<double>::max();  // available for proofs
   /// Called often; returning false ends the search with the best so far, once there is one.

@@ -7,9 +7,9 @@
 // candidates: an action moves up or down its row. Moves that lengthen nothing are kept; some others
 // are kept too, with decreasing probability (simulated annealing). A move is judged by a longest
 // path through the rows, with a fixed time per message. The search ends at the lower bound
-// (row_judge.h), and few actions get few moves. Every stage keeps its microbatches in order.
-// Invariants: pure and deterministic; by that measure the result is never longer than any candidate
-// within the bound, and it cannot deadlock.
+// (row_judge.h); the fewer the actions, the fewer the moves. Every stage keeps its microbatches in
+// order. Invariants: pure and deterministic; by that measure the result is never longer than any
+// candidate within the bound, and it cannot deadlock.
 #pragma once
 
 #include <cstdint>

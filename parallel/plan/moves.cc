@@ -151,7 +151,7 @@ using Classes = std::vector<std::vector<BucketChange>>;
 
 /// Selects the next change.
 enum class Order {
-  even,     // of the class of which the least has moved, so every round has the same mix
+  even,     // of the class that has moved the least, so every round has the same mix
   sparing,  // the one with the smallest excess over the ranks' larger states
 };
 

@@ -13,7 +13,7 @@
 namespace concertina {
 
 /// When an action ran. `start` is after the wait for its input. The two actions of an overlapped
-/// pair have the same start and end, and each has its share as `busy`.
+/// pair have the same start and end; `busy` is the share of each.
 struct ActionTime {
   double start = 0, end = 0;
   double busy = 0;  // end - start, except for overlapped actions

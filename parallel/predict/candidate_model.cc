@@ -88,7 +88,7 @@ double CandidateModel::replica_rate() const {
   const int stride = candidate_.tp * (problem_.software.pipeline_inside ? candidate_.pp : 1);
   const int near = std::clamp(host / stride, 1, dp);  // replicas on one host
   if (near == dp && dp * stride <= host) return local_rate(machine);
-  // The ring leaves a host once, regardless of its members there; so do the rings of other groups.
+  // The ring leaves a host once, regardless of its members there, as do the rings of other groups.
   const int rings = std::max(1, host / near);
   const double nics = std::max(1, machine.nics_per_host);
   const double share = std::min(1.0 / rings, std::max(1.0, near * nics / host) / nics);

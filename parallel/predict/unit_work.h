@@ -15,7 +15,7 @@ namespace concertina {
 
 /// Returns `cost` for the kernels of `software`. `element` is the size of an activation's element.
 UnitCost cost_by(const Software& software, const UnitCost& cost, double element);
-/// Returns the part of one device of a group of `tp`, for `samples` times as many samples.
+/// Returns one device's part in a group of `tp`, for `samples` times as many samples.
 UnitCost share_of(const UnitCost& cost, int tp, int samples);
 /// Elements of a parameter on one device of a group of `tp`.
 double share_of(const ParameterSpec& parameter, int tp);

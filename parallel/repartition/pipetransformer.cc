@@ -60,8 +60,8 @@ bool one_stage_per_rank(const Request& request) {
   return folding.chunks == 1 && folding.placement == Placement::loop;
 }
 
-/// Returns the batches per step with pipelines of `depth` on the initial number of ranks, so that a
-/// resume on a different number has the same bits.
+/// Returns the batches per step with pipelines of `depth` on the initial number of ranks, so that
+/// resuming on a different number gives the same bits.
 int batches_at(const LayoutView& view, int depth) {
   if (!view.options.grows) return view.asked.batches;
   for (int replicas = std::max(1, view.start.world / depth);; --replicas) {

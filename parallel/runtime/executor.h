@@ -76,7 +76,7 @@ class Executor {
   /// Waits for the step's kernels.
   void end_step();
   /// Runs forward passes of microbatches [0, count) on the pipelines that own them. Calls `see`
-  /// with the logits of each microbatch on the rank of its last stage; losses() has the losses.
+  /// with the logits of each microbatch on the rank of its last stage; losses() returns the losses.
   void evaluate(const StepInput& input, int count, const std::function<void(int, View)>& see);
 
   const std::vector<Action>& row() const { return row_; }

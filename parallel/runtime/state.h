@@ -34,8 +34,8 @@ struct OwnedRun {
 
 class State {
  public:
-  /// Initializes everything to zero. `kinds` is state_kinds(). `memory` must outlive it, and so
-  /// must `assignment` until use() replaces it.
+  /// Initializes everything to zero. `kinds` is state_kinds(). `memory` must outlive it, as must
+  /// `assignment` until use() replaces it.
   State(const Assignment& assignment, int rank, std::vector<std::string> kinds, Memory& memory);
 
   /// The weights by bucket, all elements; empty if this rank does not have the bucket.

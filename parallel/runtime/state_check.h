@@ -1,4 +1,4 @@
-// Checks that weights and optimizer state of a rank are still those of its last update, and that
+// Checks that a rank's weights and optimizer state are unchanged since its last update, and that
 // weights agree between replicas.
 // The owner of a weight updates it and sends it to all other holders. After a bit flip, the next
 // update spreads the owner's value and the effect on gradients to all ranks. So each rank digests

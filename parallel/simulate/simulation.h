@@ -94,8 +94,8 @@ class Simulation {
   /// The outbox from which the action takes a buffer, or null.
   Outbox* outbox_of(int rank, const Action& action);
   bool has_buffer(int rank, const Outbox& outbox);
-  /// When `rank` polls its transfers next, if nothing of it is due before `time`: between units, or
-  /// immediately if it waits.
+  /// When `rank` polls its transfers next, if nothing of its own is due before `time`: between
+  /// units, or immediately if it waits.
   double look(int rank, double time) const;
   bool post(int rank, const Action& action);
   void posted(int message);

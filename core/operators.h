@@ -92,7 +92,7 @@ struct AttentionShape {
 };
 
 /// Returns the operations of one product over the unmasked (query, key) pairs, ignoring lengths.
-/// The forward pass has two (q k^T, p v), the backward pass five (q k^T again, dp, dv, dq, dk).
+/// Forward passes compute two (q k^T, p v), backward passes five (q k^T again, dp, dv, dq, dk).
 double attention_product_flops(const AttentionShape& shape);
 
 class Attention {

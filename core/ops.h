@@ -101,7 +101,7 @@ struct AttentionBackward {
   Attention& attention;
   View dy, qkv, lengths{}, y, lse;
   View dqkv;
-  DropoutMask mask{};  // that of the forward pass
+  DropoutMask mask{};  // the forward pass's
   View starts{};       // likewise
   auto views() { return std::array{&dy, &qkv, &lengths, &y, &lse, &dqkv, &starts}; }
   void run() const { attention.backward(*this); }
@@ -148,8 +148,8 @@ using LayerNormWeight = NormWeight<true>;
 using RmsNormWeight = NormWeight<false>;
 
 /// Fills table[T,P] fp32, P = spec.columns, with the cosine of the angle at position t and pair i <
-/// P/2, and P/2 columns further its sine, both times spec.magnitude. Computed in fp64, then
-/// rounded. Must run once, before the first Rotate.
+/// P/2, and P/2 columns later its sine, both times spec.magnitude. Computed in fp64, then rounded.
+/// Must run once, before the first Rotate.
 struct RotaryTable {
   static constexpr std::string_view kName = "rotary table";
   RotarySpec spec;

@@ -149,7 +149,7 @@ std::vector<KeyMapping> size_keys(std::string_view default_context,
                                   std::initializer_list<KeyMapping> rest, std::int64_t more = 0);
 
 /// Returns the classes of a decoder: causal LM, classification, token classification if `tags`, and
-/// the body. `prefix` is that of the class names, such as "Llama".
+/// the body. Class names begin with `prefix`, such as "Llama".
 std::vector<Architecture> decoders(const std::string& prefix, bool tags = true);
 
 /// Returns the hidden size of an MLP that most types default to.

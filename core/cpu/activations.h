@@ -1,4 +1,4 @@
-// Activation functions, including those of epilogues, and rotary embedding.
+// Activation functions (also in epilogues) and rotary embedding.
 #pragma once
 
 #define CONCERTINA_ACTIVATION_LOOPS(TYPED, FP32)                                              \

@@ -204,7 +204,7 @@ class PanelOuter {
   }
 
  private:
-  // Columns whose panels stay in L3, and the smallest side of a piece that is divided further.
+  // Columns whose panels stay in L3, and the smallest side of a piece that is still divided.
   static constexpr std::int64_t kMostColumns = 2048, kLeast = 96;
 
   /// Divides the work into about two pieces per thread, so that other threads can help one that

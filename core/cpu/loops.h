@@ -63,7 +63,7 @@ constexpr std::int64_t mask_words(std::int64_t keys) {
   return (keys + 31) / 32 * 32;
 }
 
-/// Scores of some queries of one head with the keys that any of them sees.
+/// Scores of some of a head's queries with the keys that any of them sees.
 struct ScoreTile {
   SeenKeys seen;  // per row
   std::int64_t rows, keys;

@@ -63,7 +63,7 @@ struct UnitCost {
   /// Numbers of elements: query-key pairs of all heads, which are never stored; logits; and
   /// activations subject to dropout.
   double scores = 0, logits = 0, dropped = 0;
-  /// FLOPs of one product of attention, with and without the mask. F has two of them, I has five.
+  /// FLOPs of one product of attention, with and without the mask. F computes two, I five.
   double score_flops = 0, full_score_flops = 0;
   UnitSplit split{};
   /// Bytes of activations that a tensor-parallel group sums in F and in I.

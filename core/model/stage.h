@@ -130,7 +130,7 @@ class Stage {
 
   /// Returns the bytes of the packed weights of all units.
   virtual std::size_t packed_bytes() const { return 0; }
-  /// `weights[b]` has all elements of bucket b (make_buckets()) in fp32, or is empty if the stage
+  /// `weights[b]` holds all elements of bucket b (make_buckets()) in fp32, or is empty if the stage
   /// does not use it. The views and `packed` must stay valid while the stage is in use. Call
   /// refresh() before the first action.
   virtual void attach(std::span<const View> /*weights*/, void* /*packed*/) {}

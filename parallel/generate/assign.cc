@@ -43,7 +43,7 @@ Layout grid_layout(const Request& request, const std::vector<double>& costs,
                      limits.microbatches, limits.leaves, folding);
 }
 
-/// Returns the requested layout, or that of its file or grid.
+/// Returns the requested layout, or the layout of its file or grid.
 Layout layout_of(const Request& request, const std::vector<double>& costs,
                  const LayoutLimits& limits) {
   Layout layout = request.layout;

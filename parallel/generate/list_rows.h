@@ -44,7 +44,7 @@ std::optional<std::vector<std::vector<Action>>> greedy_rows(const RowJudge& judg
                                                             const GreedyRule& rule);
 
 /// The same. `most` limits what each rank may keep, in microbatches of stages (empty: unlimited).
-/// `kept_for_weight` is that of kept_peak().
+/// `kept_for_weight` is as in kept_peak().
 std::optional<std::vector<std::vector<Action>>> steady_rows(const RowJudge& judge,
                                                             const SteadyRule& rule,
                                                             const std::vector<int>& most,

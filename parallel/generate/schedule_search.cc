@@ -96,13 +96,13 @@ class Search {
   int chunks_of(int rows) const {
     const int chunks = rows / options_.ranks;
     if (chunks * options_.ranks != rows)
-      throw_input(fmt::format("the file has costs of {} for {}", counted(rows, "stage"),
+      throw_input(fmt::format("the file gives costs for {} on {}", counted(rows, "stage"),
                               counted(options_.ranks, "rank")),
                   "--costs", "as many rows as ranks, or a multiple of it: one per stage");
     constexpr int kMostChunks = 64;  // maximum for --chunks of a schedule
     const int most = options_.max_chunks > 0 ? options_.max_chunks : kMostChunks;
     if (chunks > most)
-      throw_input(fmt::format("the file has costs of {}, which is {} per rank",
+      throw_input(fmt::format("the file gives costs for {}, which is {} per rank",
                               counted(rows, "stage"), counted(chunks, "chunk")),
                   "--costs", fmt::format("at most {} per rank", counted(most, "chunk")));
     return chunks;

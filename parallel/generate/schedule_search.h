@@ -1,7 +1,7 @@
 // Finds the best schedule for given costs and memory bound, over all foldings of a pipeline that
 // the registry's schedules use.
 // Every schedule is tried with all its numbers of chunks, up to a limit. Local moves start from the
-// default numbers (Chunks::usual) and from that of the best named schedule.
+// default numbers (Chunks::usual) and from the number of the best named schedule.
 // Invariant: pure and deterministic; the result passes check() and, according to simulate() and the
 // objective, is never longer than the best named schedule within the bound, at any tried number of
 // chunks.

@@ -28,8 +28,8 @@ struct SearchBounds {
   double kept_for_weight = 1;
   Objective objective = Objective::step;
   std::uint64_t seed = 1;
-  /// Actions examined, by the rules and again by the moves: bounds the time of the search
-  /// regardless of the size of the plan.
+  /// Actions examined, by the rules and again by the moves: bounds the search time regardless of
+  /// the plan's size.
   std::int64_t effort = 20'000'000;
   /// Called occasionally with the smallest length so far (infinity: none yet). Returning false ends
   /// the search with the best so far.

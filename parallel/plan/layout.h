@@ -37,7 +37,7 @@ struct Layout {
   int unit_count() const { return pipelines.front().stages.back().last_unit; }
   int pipeline_of(int stage) const;
   const StagePlacement& stage(int stage) const;
-  /// All stages by number. Prefer it in loops: stage() and pipeline_of() search the pipelines.
+  /// All stages, in order. Prefer it in loops: stage() and pipeline_of() search the pipelines.
   std::vector<StagePlacement> stages() const;
   /// Ranks that have any of `units`, ascending, without duplicates.
   std::vector<int> holders(const std::vector<int>& units) const;

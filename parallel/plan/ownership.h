@@ -39,7 +39,7 @@ struct BucketOwners {
 };
 /// The cost of a whole tensor's update beyond its elements, as an equivalent number of elements.
 using ExtraCost = std::function<double(const BucketTensor&)>;
-/// FLOPs of matrix products that take as long as the rest of the update of one element.
+/// FLOPs of matrix products that take as long as the rest of one element's update.
 inline constexpr double kFlopsPerElement = 128;
 
 /// `whole_tensors`: parts begin and end at tensor boundaries, chosen so that costs are balanced

@@ -95,7 +95,7 @@ double CandidateModel::replica_rate() const {
   return std::min(local_rate(machine), machine.remote.bandwidth * share);
 }
 
-/// Adds the ranks' parameters, and the exchange of gradients of parameters that several ranks have.
+/// Adds the ranks' parameters, and the exchange of gradients of parameters shared by several ranks.
 void CandidateModel::add_parameters(const ModelWork& model, const std::vector<UnitRange>& cuts) {
   for (const HeldParameters& held : model.parameters) {
     std::set<int> holders;

@@ -1,7 +1,7 @@
 // Work and duration of a unit on one device of a tensor-parallel group, for this program or
 // another, derived from its UnitCost. The machine is described by numbers only. Products run at the
 // rate of large ones, memory-bound work at memory bandwidth, sums over the group at the rate within
-// a host, and each pass has a constant launch cost. So the rate depends on microbatch, width and
+// a host, and each pass adds a constant launch cost. So the rate depends on microbatch, width and
 // tp. Invariant: pure; what the machine does not specify takes no time.
 #pragma once
 

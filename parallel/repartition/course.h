@@ -35,7 +35,7 @@ struct CourseInput {
   std::function<void(std::size_t epoch)> progress{};  // called with the next epoch
 };
 
-/// Returns the number of steps of each of `epochs` epochs of `samples` samples. A step that ends in
+/// Returns the number of steps in each of `epochs` epochs of `samples` samples. A step that ends in
 /// the next epoch counts for the one in which it begins.
 std::vector<std::int64_t> steps_of_epochs(std::int64_t samples, std::int64_t batch, int epochs);
 

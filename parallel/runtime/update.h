@@ -63,7 +63,7 @@ class Update {
     sums_.skip(skipped);
     if (weights_) weights_->skip(skipped);
   }
-  /// `losses` are those of this rank's last stages, by microbatch. A fault() changes nothing.
+  /// `losses` come from this rank's last stages, by microbatch. A fault() changes nothing.
   StepResult apply(const UpdateOf& update, const GradientExchange& gradients,
                    const std::vector<double>& losses, TraceRecorder& recorder);
 

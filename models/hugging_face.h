@@ -120,8 +120,8 @@ std::string attention_unit(std::int64_t layer);
 std::string mlp_unit(std::int64_t layer);
 std::string head_unit(std::int64_t layers);
 
-/// Adds weight and bias of a linear map: our tensor `name` from one or more of theirs,
-/// concatenated. For `columns`, see TensorMapping.
+/// Adds weight and bias of a linear map: our tensor `name` is one or more of theirs, concatenated.
+/// For `columns`, see TensorMapping.
 void add_dense(std::vector<TensorMapping>& all, const std::string& ours,
                const std::vector<std::string>& theirs, bool transposed, bool bias,
                bool optional = false, const std::vector<std::int64_t>& columns = {});

@@ -2,7 +2,7 @@
 // panels. Included only by the per-ISA sources.
 // Invariant: additions over k are in ascending order for every element, regardless of the tile.
 //
-// C[m,n] (+)= A[m,k] B[k,n], where k is counted in words: a float, or a pair of bf16 that one
+// C[m,n] (+)= A[m,k] B[k,n], where k is counted in words: a float, or two bf16 values that one
 // instruction multiplies and adds. A has arbitrary strides (so A^T is free), C is row-major fp32,
 // and B is in contiguous panels of kPanel columns, because rows a power of two apart would evict
 // each other from L1. n is a multiple of kLanes; callers pad.

@@ -1,6 +1,6 @@
-// bf16 attention. Tiles of queries are multiplied with the keys that any of them sees, which skips
-// the part above a causal mask by tiles. Probabilities are not stored; the backward pass recomputes
-// them from log-sum-exp (FlashAttention, Dao et al. 2022).
+// bf16 attention. Tiles of queries are multiplied by the keys that any of them sees, which skips
+// whole tiles above a causal mask. Probabilities are not stored; the backward pass recomputes them
+// from log-sum-exp (FlashAttention, Dao et al. 2022).
 //
 // Dimensions: T tokens, D head dimension; Q queries of a tile, K keys of a block.
 #include "core/cpu/operators.h"

@@ -42,7 +42,7 @@ Bucket untie(const ModelSpec& model, Bucket& bucket, int index, int frozen_units
 }
 
 /// Returns the shared tensors that are frozen with the units. Equivalent to make_buckets() but
-/// cheaper, because a search for layouts calls it for each of them.
+/// cheaper, because a layout search calls it for every layout.
 std::set<std::string_view> frozen_shared(const ModelSpec& model, int frozen_units) {
   std::set<std::string_view> names;
   for (int u = 0; u < frozen_units; ++u)

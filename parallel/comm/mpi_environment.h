@@ -28,7 +28,7 @@ int expected_world_size();
 /// Returns the rank assigned by the launcher, or 0 without one. Works before initialization.
 int launcher_rank();
 
-/// Throws Error{bad_input} with a fix unless MPI's world has as many `ranks` as requested.
+/// Throws Error{bad_input} with a fix unless MPI's world has the requested number of `ranks`.
 void check_launch(const std::optional<LaunchRequest>& request, int ranks);
 
 /// Terminates all ranks of the job with exit code `code`, from any thread, even if MPI hangs or
@@ -71,7 +71,7 @@ class MpiEnvironment {
   /// Kills all ranks of this host immediately, including this one, without MPI: for a host that has
   /// lost its network connection. Any thread.
   [[noreturn]] void end_host() const;
-  /// Returns this rank's operation log (null if MPI has no shared memory), and the logs of all
+  /// Returns this rank's operation log (null if MPI provides no shared memory), and the logs of all
   /// world ranks (null for ranks of other hosts). They live as long as this object. Require
   /// world().
   OperationLog* operations() const;

@@ -21,8 +21,8 @@ struct BuildingBlock {
 };
 
 /// Returns F and I of every rank, with the block repeated every 6 steps (F, I and W of two chunks).
-/// `shape` has two chunks in a wave. At the turns of the V, the block waits as briefly as possible
-/// without collisions on any rank.
+/// `shape` places two chunks in a wave. At the turns of the V, the block waits as briefly as
+/// possible without collisions on any rank.
 Rows repeat_block(const PipelineShape& shape, const BuildingBlock& block);
 
 }  // namespace concertina

@@ -1,6 +1,6 @@
 // Fits a user's schedule file to a job and a world.
-// Invariant: the result has one copy of the file per replica; a file specifies what each rank does,
-// never which units or samples.
+// Invariant: the result contains one copy of the file per replica; a file specifies what each rank
+// does, never which units or samples.
 #pragma once
 
 #include <string>

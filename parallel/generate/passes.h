@@ -21,8 +21,8 @@ Plan merge_input_weight(const IndexedPlan& plan);
 
 /// Marks an F as overlapped if the next action is a B or I of another microbatch that starts
 /// without a wait when the F ends (with unit costs) and can start together with it, that is, does
-/// not depend on that F through other ranks. `plan` has compute actions only and passes check(). No
-/// action moves, so the index stays valid, and overlaps do not introduce deadlocks.
+/// not depend on that F through other ranks. `plan` contains compute actions only and passes
+/// check(). No action moves, so the index stays valid, and overlaps do not introduce deadlocks.
 IndexedPlan pair_overlaps(IndexedPlan plan);
 
 /// Inserts SEND directly after the producer and RECV before the consumer where neighboring stages

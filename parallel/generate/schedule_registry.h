@@ -73,8 +73,8 @@ struct Schedule {
   /// the end of its last one, with F = I = W = 1 on every stage and free transfers: the definition
   /// of Qi et al. 2023 (section 5.3), under which ranks need not start or end together.
   ClosedForm bubble{};
-  /// Maximum number of microbatches of stages that a rank has between F and the end of W or B. A
-  /// rank's share of the model has v stages; 1f1b saves p v.
+  /// Maximum number of microbatches of stages on a rank between F and the end of W or B. A rank's
+  /// share of the model is v stages; 1f1b saves p v.
   ClosedForm peak{};
 };
 

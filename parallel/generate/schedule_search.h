@@ -56,7 +56,7 @@ struct SearchCosts {
   /// Returns the costs of a plan whose stages take `share` of a stage that is alone on its rank.
   std::function<Costs(const Layout& layout, const Plan& plan, double share, int leaves)> of;
   std::optional<int> units{};  // number in the model, the maximum number of stages
-  std::optional<int> rows{};   // number of stages with given costs; a pipeline has this many
+  std::optional<int> rows{};   // stages with given costs: the number in each pipeline
 };
 
 /// A schedule of the registry that was tried with a number of chunks.

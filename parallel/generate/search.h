@@ -42,7 +42,7 @@ struct SearchResult {
   double seconds = std::numeric_limits<double>::infinity();
 };
 
-/// `candidates` have compute actions of `layout` only; those beyond the bound are ignored.
+/// `candidates` contain compute actions of `layout` only; those beyond the bound are ignored.
 SearchResult search(const Layout& layout, const Costs& costs, const std::vector<Plan>& candidates,
                     const SearchBounds& bounds);
 

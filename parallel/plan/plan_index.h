@@ -57,7 +57,7 @@ class PlanIndex {
   int channels() const { return channels_; }
   /// The channel of a SEND or RECV between two ranks.
   int channel(const Action& transfer) const;
-  /// Whether the stage exists and its pipeline has the microbatch (-1 for REDUCE and STEP).
+  /// Whether the stage exists and its pipeline includes the microbatch (-1 for REDUCE and STEP).
   bool contains(const Action& action) const;
 
  private:

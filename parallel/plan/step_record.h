@@ -71,7 +71,7 @@ double waited(const StepRecord& record, const ActionTime& time);
 struct StepPace {
   std::array<double, 4> compute{};   // seconds of an F, I, W, B, without waits
   std::array<double, 2> sent{};      // start of SEND_F, SEND_B, on the rank's clock
-  std::array<double, 2> received{};  // when the data of RECV_F, RECV_B was observed to have arrived
+  std::array<double, 2> received{};  // when the data of RECV_F, RECV_B was seen to have arrived
 };
 StepPace pace_of(const std::vector<Action>& row, const StepRecord& record);
 

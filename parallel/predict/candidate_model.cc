@@ -56,7 +56,7 @@ int CandidateModel::ranks_of_host() const {
   return ranks > 0 ? ranks : candidate_.world();
 }
 
-/// Returns the fraction of a host's network that a group can use while `sharing` groups of it send.
+/// Returns a group's fraction of its host's network while `sharing` of the host's groups send.
 double CandidateModel::host_share(int sharing) const {
   const double nics = std::max(1, problem_.machine.nics_per_host);
   const double own = std::max(1.0, candidate_.tp * nics / ranks_of_host()) / nics;

@@ -79,9 +79,9 @@ class StepEngine {
   /// spare rank the result is unspecified.
   StepResult train(std::int64_t step, std::int64_t update_number, double lr, BatchSource& source,
                    FrozenOutputs* frozen = nullptr);
-  /// Runs forward passes over `count` microbatches, starting with batch `batch`, of at most as many
-  /// batches as a step has; losses() returns the sums. Calls `see` with the logits [R,V] on the
-  /// ranks of the last stages.
+  /// Runs forward passes over `count` microbatches, starting with batch `batch`, of no more batches
+  /// than a step has; losses() returns the sums. Calls `see` with the logits [R,V] on the ranks of
+  /// the last stages.
   void evaluate(std::int64_t batch, int count, BatchSource& source,
                 const std::function<void(int microbatch, View logits)>& see = {});
 

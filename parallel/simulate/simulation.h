@@ -62,8 +62,8 @@ class Simulation {
   double next_time() const;
   /// Runs actions of a rank until something else is due before its next one.
   void run_rank(int rank);
-  /// Advances the rank's next action, or pair of overlapping actions. Returns false if it has to
-  /// wait for an event, or if none is left.
+  /// Advances the rank's next action, or pair of overlapping actions. Returns false if it must wait
+  /// for an event, or if none is left.
   bool perform(int rank);
   /// Starts the next `count` actions, moves the rank's clock to their known end, or finishes them
   /// if nothing intervened.

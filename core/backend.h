@@ -43,7 +43,7 @@ class Backend {
   virtual std::string describe() const = 0;
   /// Throws Error{bad_input}, naming what is missing, if `precision` cannot run here.
   virtual void require(const Precision& precision) const = 0;
-  /// Whether products in `compute` are emulated in another type, without the speed of `compute`.
+  /// Whether products in `compute` are emulated in another type, and so run slower.
   virtual bool emulates(DType compute) const = 0;
 
   // Operators, created before the first step. Each may raise workspace_bytes().
@@ -52,7 +52,7 @@ class Backend {
   /// Returns the scratch size shared by all operators created so far.
   virtual std::size_t workspace_bytes() const = 0;
   virtual void set_workspace(void* workspace) = 0;
-  /// Resets workspace_bytes() and the reservations of clock(), when all operators are gone.
+  /// Resets workspace_bytes() and clock()'s reservations once all operators are gone.
   virtual void forget_operators() = 0;
 
   /// Issues the kernel of `op`. Results are available after synchronize().
@@ -63,13 +63,13 @@ class Backend {
   virtual bool records_passes() const { return false; }
   /// Calls `issue` to issue the kernels of `pass`, or replays the recording made with an equal key.
   virtual void repeat(const RepeatedPass& /*pass*/, const std::function<void()>& issue) { issue(); }
-  /// Discards all recordings, because units or their memory change.
+  /// Discards all recordings. Called when units or their memory change.
   virtual void forget_passes() {}
   virtual PassCounts pass_counts() const { return {}; }
 
-  /// Returns the memory of the tensors.
+  /// Returns the memory that holds the tensors.
   virtual Memory& memory() = 0;
-  /// Returns the clock of the kernels.
+  /// Returns the kernel clock.
   virtual KernelClock& clock() = 0;
 
   /// Waits for all issued work, after which host code may access the buffers.

@@ -1,6 +1,6 @@
 // A wrapper around another backend: it forwards every call, and hooks run before and after each
 // kernel, for example to time kernels, move their tensors, or record what they access.
-// Invariant: kernels reach the inner backend in order, with the views that the hook leaves.
+// Invariant: kernels reach the inner backend in order, with the views left by the hook.
 #pragma once
 
 #include <memory>

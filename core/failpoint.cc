@@ -45,7 +45,7 @@ std::vector<Armed> armed;
       fmt::format("name@STEP:rank=R, where name is one of: {}", fmt::join(kFailpoints, ", ")));
 }
 
-/// Removes and returns the front of `text` up to `end`, which is removed, too.
+/// Removes and returns the front of `text` up to `end`, which is also removed.
 std::string_view next_part(std::string_view& text, char end) {
   const std::string_view part = text.substr(0, text.find(end));
   text.remove_prefix(std::min(text.size(), part.size() + 1));

@@ -8,7 +8,7 @@
 
 namespace concertina::log {
 
-/// Sets prefix and level. Ranks other than 0 print only warnings and errors, unless `all_ranks`.
+/// Sets the prefix and level. Ranks other than 0 print only warnings and errors unless `all_ranks`.
 void init(int rank, int size, const std::string& level = "info", bool all_ranks = false);
 
 /// Writes out buffered lines.

@@ -32,8 +32,8 @@ struct LinearShape {
   bool operator==(const LinearShape&) const = default;
 };
 
-/// The operation fused after a product. Forward: an activation writes y = f(u), and what its
-/// gradient needs to aux[R,O]; `residual` writes y = residual[R,O] + u. Backward: an activation
+/// The operation fused after a product. Forward: an activation writes y = f(u), and to aux[R,O]
+/// what its gradient needs; `residual` writes y = residual[R,O] + u. Backward: an activation
 /// multiplies dx[R,I] by the derivative, from the aux[R,I] of the map that produced the input;
 /// `residual` adds residual[R,I] to dx.
 /// `gelu` is the tanh form (GPT-2), `gelu_erf` is x Phi(x) (BERT, ViT; Hendrycks & Gimpel 2016),
@@ -92,7 +92,7 @@ struct AttentionShape {
 };
 
 /// Returns the operations of one product over the unmasked (query, key) pairs, ignoring lengths.
-/// The forward pass has two (q k^T, p v), the backward pass five (q k^T again, dp, dv, dq, dk).
+/// Forward passes compute two (q k^T, p v), backward passes five (q k^T again, dp, dv, dq, dk).
 double attention_product_flops(const AttentionShape& shape);
 
 class Attention {

@@ -23,7 +23,7 @@
 
 namespace concertina {
 
-/// An op that a Linear or an Attention implements, to which it refers.
+/// An op implemented by the Linear or Attention that it refers to.
 template <class T>
 concept OperatorOp = requires(const T& op) {
   op.run();
@@ -78,10 +78,10 @@ struct LinearWeight {
 
 /// y[R,HD] = softmax(mask(q k^T / sqrt(D))) v; lse[samples,H,T] is the log-sum-exp of each row.
 /// Keys at or after lengths[samples] (int32, clamped to [1, T]; empty means T) are masked; queries
-/// there are computed as usual. If its share is not 0, `mask` drops probabilities: the kept ones
-/// are scaled and weigh v, while lse includes all. If the shape is packed, starts[R] (int32)
-/// divides samples into documents, which are runs of rows with equal starts. Queries see only keys
-/// of their document, and the result has the same bits as if the document were a sample.
+/// there are computed as usual. If its share is not 0, `mask` applies dropout: the kept
+/// probabilities are scaled and weigh v, while lse includes all. If the shape is packed, starts[R]
+/// (int32) divides samples into documents, which are runs of rows with equal starts. Queries see
+/// only keys of their document, and the result has the same bits as if the document were a sample.
 struct AttentionForward {
   static constexpr std::string_view kName = "attention forward";
   Attention& attention;
@@ -101,7 +101,7 @@ struct AttentionBackward {
   Attention& attention;
   View dy, qkv, lengths{}, y, lse;
   View dqkv;
-  DropoutMask mask{};  // that of the forward pass
+  DropoutMask mask{};  // the forward pass's
   View starts{};       // likewise
   auto views() { return std::array{&dy, &qkv, &lengths, &y, &lse, &dqkv, &starts}; }
   void run() const { attention.backward(*this); }
@@ -148,8 +148,8 @@ using LayerNormWeight = NormWeight<true>;
 using RmsNormWeight = NormWeight<false>;
 
 /// Fills table[T,P] fp32, P = spec.columns, with the cosine of the angle at position t and pair i <
-/// P/2, and P/2 columns further its sine, both times spec.magnitude. Computed in fp64, then
-/// rounded. Must run once, before the first Rotate.
+/// P/2, and P/2 columns later its sine, both times spec.magnitude. Computed in fp64, then rounded.
+/// Must run once, before the first Rotate.
 struct RotaryTable {
   static constexpr std::string_view kName = "rotary table";
   RotarySpec spec;
@@ -217,8 +217,8 @@ struct ActivationInput {
 };
 
 /// x[R,C] = wte[token] + wtt[type] + wpe[position]; tokens[R] int32 in [0, V), types[R] int32 in
-/// [0, K), R = samples x T. wpe may be empty (Llama), and wtt, too (all but BERT). Without types,
-/// all are of type 0. Positions are as in Rotate.
+/// [0, K), R = samples x T. wpe may be empty (Llama), as may wtt (all but BERT). Without types, all
+/// are of type 0. Positions are as in Rotate.
 struct Embed {
   static constexpr std::string_view kName = "embedding";
   View tokens, wte, wpe{};  // wpe[T,C]

@@ -51,7 +51,7 @@ class ProfileBackend final : public BackendAround {
   }
 
   std::shared_ptr<Linear> linear(const LinearShape& shape) override {
-    profile_.products[shape];  // so that unused maps are listed, too
+    profile_.products[shape];  // so that unused maps are also listed
     return BackendAround::linear(shape);
   }
   bool records_passes() const override {

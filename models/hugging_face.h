@@ -68,7 +68,7 @@ struct KeyMapping {
 };
 
 /// A key of config.json that must have one value, or an equivalent one. A missing key means
-/// `value`, and so does null if `value` is false.
+/// `value`, as does null if `value` is false.
 struct RuleMapping {
   std::string_view theirs, value;  // as JSON; `value` is the one written
   std::string_view or_else{};      // as JSON
@@ -112,7 +112,7 @@ struct HuggingFace {
   std::function<std::vector<TensorMapping>(const ModelConfig& config)> tensors{};
 };
 
-/// Returns the types listed in models/meson.build, by transformers' name for them ("llama").
+/// Returns the types listed in models/meson.build, by their transformers name ("llama").
 std::span<const Entry<HuggingFace>> published_models();
 
 /// Returns the names of the half-blocks of a layer: "001.attention", "002.mlp".
@@ -120,8 +120,8 @@ std::string attention_unit(std::int64_t layer);
 std::string mlp_unit(std::int64_t layer);
 std::string head_unit(std::int64_t layers);
 
-/// Adds weight and bias of a linear map: our tensor `name` from one or more of theirs,
-/// concatenated. For `columns`, see TensorMapping.
+/// Adds weight and bias of a linear map: our tensor `name` is one or more of theirs, concatenated.
+/// For `columns`, see TensorMapping.
 void add_dense(std::vector<TensorMapping>& all, const std::string& ours,
                const std::vector<std::string>& theirs, bool transposed, bool bias,
                bool optional = false, const std::vector<std::int64_t>& columns = {});
@@ -149,7 +149,7 @@ std::vector<KeyMapping> size_keys(std::string_view default_context,
                                   std::initializer_list<KeyMapping> rest, std::int64_t more = 0);
 
 /// Returns the classes of a decoder: causal LM, classification, token classification if `tags`, and
-/// the body. `prefix` is that of the class names, such as "Llama".
+/// the body. Class names begin with `prefix`, such as "Llama".
 std::vector<Architecture> decoders(const std::string& prefix, bool tags = true);
 
 /// Returns the hidden size of an MLP that most types default to.

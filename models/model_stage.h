@@ -1,9 +1,9 @@
 // Units [first, last) of a model as a Stage.
 // Invariants: all sizes are known after construction, before any memory is attached. Actions do not
-// allocate, and keep state only in the caller's memory. Saved memory and gradient memory are those
-// of each unit, plus the output of each unit but the last. Frozen units save nothing: they share
-// one scratch buffer and run in inference mode, so their output depends on the sample alone.
-// Recomputed units use that buffer in F.
+// allocate, and keep state only in the caller's memory. Saved and gradient memory consist of each
+// unit's own, plus the output of each unit but the last. Frozen units save nothing: they share one
+// scratch buffer and run in inference mode, so their output depends on the sample alone. Recomputed
+// units use that buffer in F.
 #pragma once
 
 #include <algorithm>

@@ -52,7 +52,7 @@ std::unique_ptr<Optimizer> plain_optimizer(std::vector<std::string_view> states,
 CONCERTINA_REGISTRY_IN(CONCERTINA_OPTIMIZERS, OptimizerRule, optimizer_rules, optimizers)
 
 std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const OptimizerConfig& config) {
-  // Written so that NaN fails, too.
+  // Written so that NaN also fails.
   for (const double beta : {config.beta1, config.beta2})
     require(beta >= 0 && beta < 1, "optimizer.betas", beta, "two numbers in [0, 1)");
   require(config.eps > 0 && config.eps <= 1, "optimizer.eps", config.eps, "a number in (0, 1]");

@@ -1,4 +1,4 @@
-// The CPU backend: its environment and operators. Its other kernels are those of run_op.h.
+// The CPU backend: its environment and operators. Its other kernels are in run_op.h.
 #include "core/backend.h"
 
 #include <fmt/format.h>

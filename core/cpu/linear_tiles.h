@@ -1,5 +1,5 @@
-// The products of linear maps, in tiles that do not depend on the number of threads: by oneDNN
-// (RowTiles, OuterTiles), or in fp32 by this project's loops over packed panels (PanelRows,
+// The products of linear maps, in tiles that do not depend on the number of threads, computed by
+// oneDNN (RowTiles, OuterTiles), or in fp32 by this project's loops over packed panels (PanelRows,
 // PanelOuter; panel_products.cc).
 #pragma once
 
@@ -21,12 +21,12 @@ struct Weights {
 // Rows per tile: enough to reuse the weights from L3 (32 FLOP per byte), and few enough for a tile
 // of 4C columns to stay in L2 for its epilogue. Part of the numerics: changing it may change bits.
 inline constexpr std::int64_t kTileRows = 64;
-// Approximate number of rows of x and dy that one pass of a weight gradient reads, which the pieces
-// of the pass share in L3. Part of the numerics.
+// Approximate number of rows of x and dy read by one pass of a weight gradient; the pieces of the
+// pass share them in L3. Part of the numerics.
 inline constexpr std::int64_t kDepth = 1024;
 
-/// Returns the length for dividing `all` evenly into pieces of about `piece`, of which only the
-/// last may be shorter. It avoids a remainder such as 4 of 1028 rows.
+/// Returns the length that divides `all` evenly into pieces of about `piece`; only the last may be
+/// shorter. It avoids a remainder such as 4 of 1028 rows.
 inline std::int64_t even_piece(std::int64_t all, std::int64_t piece) {
   const std::int64_t pieces = std::max<std::int64_t>(1, (all + piece / 2) / piece);
   return (all + pieces - 1) / pieces;
@@ -204,7 +204,7 @@ class PanelOuter {
   }
 
  private:
-  // Columns whose panels stay in L3, and the smallest side of a piece that is divided further.
+  // Columns whose panels stay in L3, and the smallest side of a piece that is still divided.
   static constexpr std::int64_t kMostColumns = 2048, kLeast = 96;
 
   /// Divides the work into about two pieces per thread, so that other threads can help one that

@@ -58,12 +58,12 @@ struct ScoreDropout {
   DropoutRule rule;
   std::uint32_t sample, first, row;
 };
-/// Returns the words of scratch per row of `keys` keys.
+/// Returns the scratch size in words per row of `keys` keys.
 constexpr std::int64_t mask_words(std::int64_t keys) {
   return (keys + 31) / 32 * 32;
 }
 
-/// Scores of some queries of one head with the keys that any of them sees.
+/// Scores of some of a head's queries with the keys that any of them sees.
 struct ScoreTile {
   SeenKeys seen;  // per row
   std::int64_t rows, keys;
@@ -104,7 +104,7 @@ struct HeadShape {
   SeenKeys seen;
   const ScoreDropout* drop;  // null: no dropout
 
-  /// Returns the factor of kept probabilities.
+  /// Returns the factor for kept probabilities.
   float kept() const { return drop == nullptr ? 1.0F : drop->rule.scale; }
 };
 template <class T>

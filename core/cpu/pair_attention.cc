@@ -1,5 +1,5 @@
 // bf16 attention with AVX512-BF16, whose products take pairs along k.
-// Rounding is that of the instructions, which flush denormals to zero, also in operands.
+// The instructions determine the rounding. They flush denormals to zero, including operands.
 #include <immintrin.h>
 
 #include "core/cpu/panel_attention.h"

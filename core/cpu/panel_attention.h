@@ -6,7 +6,7 @@
 // In addition to what panels.h needs, a `Format` defines the loops over scores. They replace the
 // scores with their results, as words of elements: probabilities and score gradients by query, and
 // in the backward pass both also by key, where a word combines the queries of one step. Dropout
-// zeroes probabilities; the factor of the kept ones is applied to the sums.
+// zeroes probabilities; the factor for the kept ones is applied to the sums.
 //
 // Dimensions: T tokens, D head dimension, P = D padded to whole vectors, N = T padded likewise.
 #pragma once
@@ -20,9 +20,9 @@ namespace {
 
 constexpr Int kQueryTile = 64, kStrip = 32;
 
-// Consecutive rows of scores of one strip, one per element of a word or fewer at the end. The first
-// row sees `valid` keys, a second one `next`. Results are zero up to `keys`, which is all the
-// strip reads.
+// Consecutive score rows of one strip: one per element of a word, or fewer at the end. The first
+// row sees `valid` keys, the second (if any) `next`. Results are zero up to `keys`, where the strip
+// stops reading.
 struct ScoreRows {
   float *s, *dp;  // scores; in the backward pass, gradients of the probabilities
   Int stride, rows, valid, next, keys;

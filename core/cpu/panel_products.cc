@@ -34,7 +34,7 @@ template <class F>
     f(j, at_most(kPanel, stored - j), at_most(kPanel, n - j));
 }
 
-/// Returns the depth for dividing k evenly into blocks, of which only the last may be shallower.
+/// Returns the depth that divides k evenly into blocks; only the last may be shallower.
 Int block_depth(Int k) {
   const Int blocks = k < kBlockDepth ? 1 : (k + kBlockDepth / 2) / kBlockDepth;
   return (k + blocks - 1) / blocks;

@@ -2,7 +2,7 @@
 // panels. Included only by the per-ISA sources.
 // Invariant: additions over k are in ascending order for every element, regardless of the tile.
 //
-// C[m,n] (+)= A[m,k] B[k,n], where k is counted in words: a float, or a pair of bf16 that one
+// C[m,n] (+)= A[m,k] B[k,n], where k is counted in words: a float, or two bf16 values that one
 // instruction multiplies and adds. A has arbitrary strides (so A^T is free), C is row-major fp32,
 // and B is in contiguous panels of kPanel columns, because rows a power of two apart would evict
 // each other from L1. n is a multiple of kLanes; callers pad.
@@ -104,7 +104,7 @@ template <int kRows, class Word>
     micro_tile<kRows, 1>(k, a, b.data + j * b.depth + b.first * kLanes, c + j, ldc, accumulate);
 }
 
-// 16 AVX-512 or 12 AVX accumulators hide the latency of multiply-add and fit the registers. AVX2
+// 16 AVX-512 or 12 AVX accumulators hide the multiply-add latency and fit in the registers. AVX2
 // has 16 registers: two more are for a row of B and one for an element of A.
 inline constexpr std::int64_t kMicroRows = kLanes == 16 ? 8 : kLanes == 8 ? 6 : 4;
 
@@ -116,7 +116,7 @@ template <class Word>
     c += rows * ldc;
     m -= rows;
   };
-  // With six rows at a time, the last 8 are split as 4 and 4, which is faster than 6 and 2.
+  // With six rows at a time, the last 8 are split into 4 and 4, which is faster than 6 and 2.
   for (; m >= kMicroRows && (kMicroRows != 6 || m != 8); advance(kMicroRows))
     micro_rows<kMicroRows>(n, k, a, b, c, ldc, accumulate);
   for (; m >= 4; advance(4)) micro_rows<4>(n, k, a, b, c, ldc, accumulate);

@@ -32,8 +32,8 @@ typedef std::uint64_t Wide __attribute__((vector_size(kWideLanes * 8)));
 }
 
 /// words[4 i + w] = word w at counter (step, sample, unit, first + i), for `counters` counters, a
-/// multiple of kWideLanes. A 64-bit lane has a word of the state in its lower half; products ignore
-/// the upper half.
+/// multiple of kWideLanes. A 64-bit lane holds a word of the state in its lower half; products
+/// ignore the upper half.
 inline void philox(const DropoutRule& rule, std::uint32_t sample, std::uint32_t first, Int counters,
                    std::uint32_t* words) {
   const Wide m0 = Wide{} + 0xD2511F53U, m1 = Wide{} + 0xCD9E8D57U;

@@ -45,7 +45,7 @@ class Product {
     dnnl::memory a, b, c, scratch;
     dnnl::stream stream;
   };
-  /// A bf16 matrix that is copied to fp32 for the product: `lines` of `length`.
+  /// A bf16 matrix that is copied to fp32 for the product: `lines` lines of `length` elements.
   struct Widened {
     std::int64_t lines = 0, length = 0, stride = 0;
     std::size_t bytes() const { return align_up(static_cast<std::size_t>(lines * length) * 4); }

@@ -1,6 +1,6 @@
-// bf16 attention. Tiles of queries are multiplied with the keys that any of them sees, which skips
-// the part above a causal mask by tiles. Probabilities are not stored; the backward pass recomputes
-// them from log-sum-exp (FlashAttention, Dao et al. 2022).
+// bf16 attention. Tiles of queries are multiplied by the keys that any of them sees, which skips
+// whole tiles above a causal mask. Probabilities are not stored; the backward pass recomputes them
+// from log-sum-exp (FlashAttention, Dao et al. 2022).
 //
 // Dimensions: T tokens, D head dimension; Q queries of a tile, K keys of a block.
 #include "core/cpu/operators.h"
@@ -70,7 +70,7 @@ struct BlockProducts {
 /// A tile of queries from `first` on, and the blocks of the keys that any of them may see.
 struct QueryTile {
   Int first = 0, queries = 0, keys = 0;
-  std::vector<const BlockProducts*> blocks;  // kKeys keys each; the last has the remainder
+  std::vector<const BlockProducts*> blocks;  // kKeys keys each; the last holds the remainder
 };
 
 class ProductAttention final : public Attention {
@@ -182,7 +182,7 @@ class ProductAttention final : public Attention {
     });
   }
 
-  /// Returns the operands of query head `i` of those that share a key head, for an `op` of either
+  /// Returns the operands of the `i`-th query head that shares a key head, for an `op` of either
   /// pass.
   Sources sources(const auto& op, const Head& head, Int i) const {
     const Bf16 *qkv = op.qkv.template as<Bf16>(), *k = qkv + head.k;

@@ -1,5 +1,5 @@
 // The kernels of core/ops.h on the CPU. Each divides its work into pieces for the team; the loops
-// are those of loops.h.
+// are in loops.h.
 // Invariant: pieces do not depend on the number of threads, and none splits a sum.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Threads that help one caller. They enter through a gate: one word with the number of the round,
 // whether it is open, and how many threads are inside. The caller opens it, works like the others
 // until no pieces are left, closes it, and waits only for the threads inside. Invariant: the data
-// of a round is written while the gate is closed and nobody is inside.
+// of a round is written while the gate is closed and no thread is inside.
 //
 // Waiting threads spin for a few microseconds and then sleep. With fewer free cores than threads, a
 // spinning thread would keep a core from the one that it waits for.

@@ -24,8 +24,8 @@ class Team {
   int threads() const { return threads_; }
 
   /// Calls f(piece, thread) for every piece in [0, pieces). Threads begin with equal shares and
-  /// then take pieces of others. A thread that lost its core delays only its current piece, and
-  /// nobody waits for a thread that does not start. Rethrows the first exception of f at the end.
+  /// then take pieces of others. A thread that lost its core delays only its current piece, and no
+  /// one waits for a thread that has not started. Rethrows the first exception of f at the end.
   template <class F>
   void each(std::int64_t pieces, F&& f) const {
     omp_set_num_threads(1);  // libraries called here would start more threads

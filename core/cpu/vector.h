@@ -35,7 +35,7 @@ typedef float Vec __attribute__((vector_size(kLanes * 4), aligned(4), may_alias)
 typedef int IntVec __attribute__((vector_size(kLanes * 4)));
 typedef std::uint32_t BitsVec __attribute__((vector_size(kLanes * 4)));
 
-// CONCERTINA_SHUFFLE(a, [b,] indices): the elements of a (followed by b) that `indices` names.
+// CONCERTINA_SHUFFLE(a, [b,] indices): the elements of a (followed by b) selected by `indices`.
 #ifdef __clang__  // has no built-in for indices in a vector
 template <class V, class Indices>
 [[gnu::always_inline]] inline V shuffle(V a, V b, Indices indices) {

@@ -46,7 +46,7 @@ class WholeProduct {
   dnnl::stream stream_{engine()};
 };
 
-/// Sets the number of oneDNN's threads during its lifetime, and then back to one, as Team requires.
+/// Sets oneDNN's number of threads for its lifetime, then back to one, as Team requires.
 struct Threads {
   explicit Threads(int threads) { omp_set_num_threads(threads); }
   ~Threads() { omp_set_num_threads(1); }
@@ -84,7 +84,7 @@ class Whole final : public WholeProducts {
   int threads_;
   bool transposed_;
   std::optional<WholeProduct> forward_, input_, weight_;
-  std::vector<float> weights_;  // arbitrary: the time of a product does not depend on values
+  std::vector<float> weights_;  // arbitrary: a product's time does not depend on its values
 };
 
 }  // namespace

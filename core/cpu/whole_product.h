@@ -1,5 +1,5 @@
-// The three products of one fp32 linear map as single, multithreaded calls of oneDNN: the baseline
-// of a benchmark for our tiles. Not used in training.
+// The three products of one fp32 linear map as single, multithreaded oneDNN calls: the benchmark
+// baseline for our tiles. Not used in training.
 #pragma once
 
 #include <memory>

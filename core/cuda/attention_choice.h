@@ -1,4 +1,4 @@
-// Selects the attention kernels of a shape. Needs no CUDA in the build, because `plan` uses it.
+// Selects the attention kernels for a shape. Needs no CUDA in the build, because `plan` uses it.
 #pragma once
 
 #include "core/cuda/backend.h"

@@ -23,7 +23,7 @@ struct BackendOptions {
   int device = 0;
   AttentionBy attention = AttentionBy::automatic;
   /// Maximum number of passes kept as CUDA graphs; 0 disables them. Each kernel in a graph takes
-  /// about 10 KB of the device (NVIDIA/cccl, pull request 3768), part of kUnplannedBytes.
+  /// about 10 KB of device memory (NVIDIA/cccl, pull request 3768), part of kUnplannedBytes.
   std::size_t graphs = 1024;
 };
 
@@ -34,7 +34,7 @@ std::string dnn_status();
 /// Returns why this device cannot use cuDNN's attention; empty if it can.
 std::string dnn_refusal(int device);
 
-/// Creates a backend that only computes the memory of operators; everything else is an error. Needs
+/// Creates a backend that only computes the operators' memory; everything else is an error. Needs
 /// no CUDA in the build. `automatic` depends on the GPU; without one, the larger size is used.
 std::unique_ptr<Backend> make_sizing_backend(AttentionBy attention = AttentionBy::automatic);
 

@@ -2,7 +2,7 @@
 // kernel, so that libraries do their first-use work (loading code, allocating). The second time, it
 // is recorded; from then on, it is one call.
 // Invariants: a graph is launched only under the key of its recording, compared in full. There are
-// never more than `most` graphs; passes with further keys are issued.
+// never more than `most` graphs; passes with other keys are issued.
 #pragma once
 
 #include <cuda_runtime_api.h>

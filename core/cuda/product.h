@@ -58,7 +58,7 @@ class Product {
     const void* add = nullptr;  // added to C[m,n] (may alias C); null: nothing
     const float *a_scale = nullptr, *b_scale = nullptr;  // for fp8, on the device
   };
-  /// `scratch` has kProductScratch bytes, aligned to 256.
+  /// `scratch` is kProductScratch bytes, aligned to 256.
   void run(const Operands& operands, void* scratch, cudaStream_t stream) const;
 
  private:

@@ -83,7 +83,7 @@ Field image_field(std::int64_t channels, std::int64_t height, std::int64_t width
 
 /// Returns the fields of a text: its tokens and the token after each.
 std::vector<Field> text_fields(std::int64_t tokens);
-/// Blanks a sample: no target is valid, lengths are 1, everything else is 0. `views[i]` has the
+/// Blanks a sample: no target is valid, lengths are 1, everything else is 0. `views[i]` holds the
 /// elements of fields[i], or is empty.
 void blank_sample(std::span<const Field> fields, std::span<const View> views);
 

@@ -1,4 +1,4 @@
-// A cache of frozen units' outputs, which saves computing them again.
+// A cache of frozen units' outputs, which avoids recomputing them.
 // Invariants: restored outputs have the same bits as computed ones. Only training uses the cache,
 // and only in the first stage.
 #pragma once

@@ -1,6 +1,6 @@
 // A model's inference as a graph of operators, for programs that run or export it.
 // Invariant: a plain value without weights; tensors refer to their values. Operators, attributes
-// and input orders are those of ONNX opset 17, but nothing here depends on the ONNX library.
+// and input orders follow ONNX opset 17, but nothing here depends on the ONNX library.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ struct Graph {
   std::vector<GraphNode> nodes;  // in topological order
 };
 
-// Dynamic axes and inputs, named as by exporters of Hugging Face models.
+// Dynamic axes and inputs, with the names that Hugging Face exporters use.
 inline constexpr std::string_view kBatchAxis = "batch_size", kSequenceAxis = "sequence_length";
 
 /// Builds a graph node by node. Values are identified by name.
@@ -64,7 +64,7 @@ class GraphBuilder {
  public:
   using Attributes = std::map<std::string, GraphAttribute>;
 
-  /// Makes all further nodes describe `unit`, which must outlive the builder.
+  /// Makes all subsequent nodes describe `unit`, which must outlive the builder.
   void enter(const UnitSpec& unit) { unit_ = &unit; }
 
   /// Returns an integer input [batch_size, sequence_length]: "input_ids", "position_ids", ...

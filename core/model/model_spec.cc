@@ -42,7 +42,7 @@ Bucket untie(const ModelSpec& model, Bucket& bucket, int index, int frozen_units
 }
 
 /// Returns the shared tensors that are frozen with the units. Equivalent to make_buckets() but
-/// cheaper, because a search for layouts calls it for each of them.
+/// cheaper, because a layout search calls it for every layout.
 std::set<std::string_view> frozen_shared(const ModelSpec& model, int frozen_units) {
   std::set<std::string_view> names;
   for (int u = 0; u < frozen_units; ++u)
@@ -128,7 +128,7 @@ std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units) {
 
 int units_of_layers(const ModelSpec& model, int layers) {
   const int most = static_cast<int>(model.layer_ends.size());
-  CONCERTINA_CHECK(layers >= 0 && layers <= most, "{} layers requested of {}", layers, most);
+  CONCERTINA_CHECK(layers >= 0 && layers <= most, "{} layers requested, {} exist", layers, most);
   return layers == 0 ? 0 : model.layer_ends[static_cast<std::size_t>(layers) - 1];
 }
 

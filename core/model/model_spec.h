@@ -63,7 +63,7 @@ struct UnitCost {
   /// Numbers of elements: query-key pairs of all heads, which are never stored; logits; and
   /// activations subject to dropout.
   double scores = 0, logits = 0, dropped = 0;
-  /// FLOPs of one product of attention, with and without the mask. F has two of them, I has five.
+  /// FLOPs of one product of attention, with and without the mask. F computes two, I five.
   double score_flops = 0, full_score_flops = 0;
   UnitSplit split{};
   /// Bytes of activations that a tensor-parallel group sums in F and in I.
@@ -151,10 +151,10 @@ std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units = 0);
 /// shared one): `*` matches any text, and a leading `!` marks them as trained. The last match
 /// counts, as in .gitignore. Throws Error{bad_input} if a pattern has no match, or nothing trains.
 void freeze_tensors(ModelSpec& model, const std::vector<std::string>& patterns);
-/// Returns the numbers of trained and of all parameters, counting shared tensors once.
+/// Returns the numbers of trained and total parameters, counting shared tensors once.
 std::pair<std::int64_t, std::int64_t> trained_and_all(const ModelSpec& model);
 /// Describes what trains after freeze_tensors() if units [0, frozen_units) are frozen, and how to
-/// save the backward pass of more units. Empty if everything trains.
+/// skip the backward pass of more units. Empty if everything trains.
 std::string trained_text(const ModelSpec& model, int frozen_units);
 
 /// Returns the number of leading units that make up the first `layers` layers, 0 for 0 layers.

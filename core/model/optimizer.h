@@ -25,7 +25,7 @@ struct UpdateStep {
   float grad_scale = 1;  // for clipping: multiplies the gradient first
 };
 
-/// Operators and scratch of a rule on one rank, in addition to weights, state and gradients.
+/// Operators and scratch of a rule on one rank, besides weights, state and gradients.
 class UpdateTools {
  public:
   virtual ~UpdateTools() = default;

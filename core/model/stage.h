@@ -30,7 +30,7 @@ struct StageMemory {
 /// is no `input_grad`.
 struct MicrobatchIo {
   int microbatch = 0;            // global index in the step
-  std::span<const View> fields;  // fields_of() the model for its samples, as far as units read them
+  std::span<const View> fields;  // fields_of() the model for its samples, if units read them
   View input, output;            // [R,C]; input is empty in the first stage, output in the last
   View input_grad, output_grad;  // [R,C], likewise
   void* saved = nullptr;         // StageMemory::saved_bytes, from F to B or W
@@ -130,7 +130,7 @@ class Stage {
 
   /// Returns the bytes of the packed weights of all units.
   virtual std::size_t packed_bytes() const { return 0; }
-  /// `weights[b]` has all elements of bucket b (make_buckets()) in fp32, or is empty if the stage
+  /// `weights[b]` holds all elements of bucket b (make_buckets()) in fp32, or is empty if the stage
   /// does not use it. The views and `packed` must stay valid while the stage is in use. Call
   /// refresh() before the first action.
   virtual void attach(std::span<const View> /*weights*/, void* /*packed*/) {}

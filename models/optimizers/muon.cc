@@ -1,8 +1,8 @@
-// Muon (Jordan 2024): weight matrices of hidden layers step by their orthogonalized momentum, as in
-// torch.optim.Muon, but with fp32 products. Queries, keys and values are separate matrices, and so
-// are the two halves of a gated MLP, however the model stores them (Jordan found this better). All
-// other tensors (embeddings, heads, norms, biases) use AdamW with the common keys. Weight decay is
-// the common one in both cases. The state v of a matrix stays 0.
+// Muon (Jordan 2024): the step of a hidden layer's weight matrix is its orthogonalized momentum, as
+// in torch.optim.Muon, but with fp32 products. Queries, keys, values and the two halves of a gated
+// MLP are separate matrices, however the model stores them (Jordan found this better). All other
+// tensors (embeddings, heads, norms, biases) use AdamW with the common keys. Weight decay is the
+// common one in both cases. The state v of a matrix stays 0.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -23,7 +23,7 @@ std::size_t matrix_bytes(std::int64_t rows, std::int64_t columns) {
 /// Approximates the nearest orthogonal matrix by the Newton-Schulz iteration X <- a X + (b A + c
 /// A^2) X with A = X X^T, which drives the singular values of X to between 0.7 and 1.2 (Jordan
 /// 2024, "Muon", with the coefficients of its quintic). Products run in fp32 on the backend. One
-/// iteration for [m,n] with k = min(m, n) has 4 m n k + 2 k^3 operations.
+/// iteration for [m,n] with k = min(m, n) takes 4 m n k + 2 k^3 operations.
 class NewtonSchulz {
  public:
   /// Creates operators for matrices [rows,columns].
@@ -32,7 +32,7 @@ class NewtonSchulz {
   bool is_for(std::int64_t rows, std::int64_t columns) const {
     return rows == rows_ && columns == columns_;
   }
-  /// Returns the number of operations of `iterations` iterations on a matrix of this size.
+  /// Returns the number of operations in `iterations` iterations on a matrix of this size.
   static double flops(std::int64_t rows, std::int64_t columns, int iterations);
   std::size_t scratch_bytes() const;
   void attach(void* scratch);
@@ -108,7 +108,7 @@ void NewtonSchulz::iterate(View x) const {
   backend_.run(Axpby{.a = 1, .x = next_, .b = kLinear, .y = x});
 }
 
-/// The size of one of the matrices of a tensor.
+/// The size of one matrix of a tensor.
 struct MatrixExtents {
   std::int64_t rows = 0, columns = 0;
 };

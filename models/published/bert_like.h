@@ -6,7 +6,7 @@
 
 namespace concertina::published {
 
-/// Names of the maps of an encoder's heads. Those of tags and spans are the same in all types.
+/// Names of the maps in an encoder's heads. For tags and spans, they are the same in all types.
 struct EncoderHeads {
   std::string pooler, classes;  // classification of a whole text
   /// The masked-token head consists of a linear map, its norm and the logit bias.

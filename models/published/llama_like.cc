@@ -47,8 +47,8 @@ std::vector<TensorMapping> tensors_of(const ModelConfig& config) {
   return all;
 }
 
-/// Adds the keys of rotary positions in the formats of transformers 5 and of earlier versions. Both
-/// are written, because each version ignores the other's keys and would use its defaults.
+/// Adds the rotary-position keys in the formats of transformers 5 and earlier versions. Both are
+/// written, because each version ignores the other's keys and would use its defaults.
 void add_rotary_keys(std::vector<KeyMapping>& keys) {
   const std::vector<SameWord> scalings{{"\"default\"", "none"},
                                        {"\"linear\"", "linear"},

@@ -6,7 +6,7 @@
 
 namespace concertina::published {
 
-/// Returns the complete table of Llama. `prefix` is that of the class names: "Llama".
+/// Returns the complete table of Llama. Class names begin with `prefix`: "Llama".
 HuggingFace llama_like(const std::string& prefix);
 
 /// Adds `key`, or replaces the one with the same `theirs`.

@@ -6,8 +6,8 @@
 
 namespace concertina::published {
 
-/// Returns the table without `tensors` and the keys specific to one type. `prefix` is that of the
-/// class names, such as "Phi"; `default_activation` is JSON.
+/// Returns the table without `tensors` and the keys specific to one type. Class names begin with
+/// `prefix`, such as "Phi"; `default_activation` is JSON.
 HuggingFace neox_like(const std::string& prefix, const std::string& body,
                       std::string_view default_activation);
 

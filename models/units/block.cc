@@ -47,9 +47,9 @@ struct Saved {
   View rows_of(std::size_t norm) const { return norm == 0 ? rows : rows2; }
 };
 
-/// Gradients [R,C] of the inputs of the branches, where that of a shared input is the sum of both;
-/// with the norm after the skip, `dh` is scratch and `dsum` is the gradient of the sum. For
-/// `dropped`, see Dropout::elements(); `wide` is scratch of the first branch.
+/// Gradients [R,C] of the branches' inputs, where a shared input's is the sum of both; with the
+/// norm after the skip, `dh` is scratch and `dsum` is the gradient of the sum. For `dropped`, see
+/// Dropout::elements(); `wide` is scratch of the first branch.
 struct Grads {
   View dh, dh2, dsum, dropped, wide;
   static auto slots(const UnitShape& s, const BlockSpec& spec) {

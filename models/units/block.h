@@ -15,7 +15,7 @@
 
 namespace concertina {
 
-/// Memory of a branch, as part of its block's.
+/// Memory of a branch, part of its block's memory.
 struct BranchMemory {
   void* saved = nullptr;  // F -> I and W
   void* grads = nullptr;  // I -> W
@@ -35,7 +35,7 @@ class Branch {
   /// is not computed. `scratch` [R,BranchPlan::scratch_columns] may alias dh.
   virtual void backward_input(const UnitIo& io, const BranchMemory& memory, View du, View scratch,
                               Epilogue last, View dh) = 0;
-  /// `gradients` are those of the whole unit.
+  /// `gradients` cover the whole unit.
   virtual void backward_weight(const UnitIo& io, const BranchMemory& memory, View h, View du,
                                std::span<const UnitGradient> gradients) = 0;
 };

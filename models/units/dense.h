@@ -32,7 +32,7 @@ struct DenseSpec {
 
 class Dense final : public UnitPart {
  public:
-  /// `rows` is the row count of x. The precision is that of `shape`, unless `products` is given.
+  /// `rows` is the row count of x. `shape` gives the precision, unless `products` is given.
   Dense(const DenseSpec& spec, std::int64_t rows, const UnitShape& shape, Backend& backend);
 
   std::size_t parameters() const override { return biased_ ? 2 : 1; }
@@ -44,7 +44,7 @@ class Dense final : public UnitPart {
   /// For the epilogue, see core/operators.h.
   void forward(View x, Epilogue epilogue, View y) const;
   void backward_input(View dy, Epilogue epilogue, View dx) const;
-  /// `gradients` are those of the whole unit.
+  /// `gradients` cover the whole unit.
   void backward_weight(View x, View dy, std::span<const UnitGradient> gradients) const;
 
  private:

@@ -15,8 +15,8 @@ namespace concertina {
 std::string describe_activation(GraphBuilder& graph, Epilogue::Kind kind, const std::string& x);
 
 /// Attention without its projections: y[samples,T,C] = softmax(mask(q k^T / sqrt(D))) v for
-/// qkv[samples,T,(H+2K)D]. `norms` is empty, or has the norms of q and of k heads. They precede the
-/// rotation of `rotary`, which may be off. Returns the name of y.
+/// qkv[samples,T,(H+2K)D]. `norms` is empty, or contains the norms of the q and k heads, which
+/// precede the rotation by `rotary` (if any). Returns the name of y.
 std::string describe_attention_products(GraphBuilder& graph, const AttentionShape& shape,
                                         const RotarySpec& rotary, std::span<const NormSpec> norms,
                                         const std::string& qkv);

@@ -79,8 +79,7 @@ struct Saved {
   NormStatistics inner_statistics() const { return {z_mean, z_rstd}; }
 };
 
-/// Gradients [n,C] of the input of the logits, of the output and the input of the transform's map,
-/// and of the rows taken.
+/// Gradients [n,C] of the logits' input, the transform map's output and input, and the rows taken.
 struct Grads {
   View dd, dt, dh, dtaken;
 
@@ -205,7 +204,7 @@ class Head final : public PartedUnit {
     if (inner_norm_) inner_norm_->forward(s.t, s.inner_statistics(), s.z);
   }
 
-  /// Computes dt, the gradient of the map's output, from dd, that of the whole transform's output.
+  /// Computes dt, the gradient of the map's output, from dd, the whole transform's.
   void transform_gradient(const Saved& s, View dd, View dt) {
     if (inner_norm_) inner_norm_->backward_input(dd, s.t, s.inner_statistics(), {}, dt);
     const View dy = inner_norm_ ? dt : dd;

@@ -41,7 +41,7 @@ class Norm final : public UnitPart {
   /// dx = residual_grad (may be empty) + the gradient through the norm; dx may alias either input.
   void backward_input(View dy, View x, const NormStatistics& kept, View residual_grad,
                       View dx) const;
-  /// `gradients` are those of the whole unit.
+  /// `gradients` cover the whole unit.
   void backward_weight(View dy, View x, const NormStatistics& kept,
                        std::span<const UnitGradient> gradients) const;
 

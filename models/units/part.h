@@ -1,5 +1,5 @@
 // Parts of units that have parameters.
-// Invariant: the parameters and packed weights of a unit are those of its parts, in order.
+// Invariant: a unit's parameters and packed weights are those of its parts, in order.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ class UnitPart {
   /// Returns the number of parameters, which are consecutive in the unit's list.
   virtual std::size_t parameters() const = 0;
   virtual std::size_t packed_bytes() const { return 0; }
-  /// `weights` are those of the part; `packed` has packed_bytes().
+  /// `weights` are the part's; `packed` spans packed_bytes().
   virtual void attach(std::span<const View> weights, void* packed) = 0;
   /// See Unit::pack().
   virtual void pack() {}
@@ -26,7 +26,7 @@ class UnitPart {
   void place(std::size_t first) { first_ = first; }
 
  protected:
-  /// Returns the gradient of the part's parameter `index` from those of the unit.
+  /// Returns the gradient of the part's parameter `index` from the unit's gradients.
   const UnitGradient& own(std::span<const UnitGradient> gradients, std::size_t index) const {
     return gradients[first_ + index];
   }

@@ -139,7 +139,7 @@ UnitPlan on_rows(const RowsRead& rows, const UnitShape& shape,
   unit.spec.reads = rows.fields(shape.tokens);
   unit.spec.cost.saved_bytes += slot_bytes<Saved>(rows, read);
   unit.spec.cost.grad_bytes += slot_bytes<Grads>(read);
-  // Rows are gathered, and scattered into as many as a sample has.
+  // Rows are gathered, and scattered into as many as a sample contains.
   const double moved = read.moved(2 * read.width) + shape.moved(shape.width);
   unit.spec.cost.forward_moved += moved;
   unit.spec.cost.input_moved += moved;

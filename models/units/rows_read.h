@@ -1,6 +1,6 @@
 // Restricts a unit to some rows of each sample, if later units read only those, as the head of a
-// classification or masked-token task does. The output is 0 in the other rows, and so is the
-// gradient of the input.
+// classification or masked-token task does. In the other rows, the output and the input gradient
+// are 0.
 #pragma once
 
 #include <functional>

@@ -27,7 +27,7 @@ std::size_t slot_bytes(const Shape&... shape) {
   return bytes;
 }
 
-/// Returns the views in `memory`, which has slot_bytes().
+/// Returns the views in `memory`, which spans slot_bytes().
 template <class Views, class... Shape>
 Views slots_in(void* memory, const Shape&... shape) {
   Views views;

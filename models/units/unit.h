@@ -29,7 +29,7 @@ struct UnitShape {
   double dropout = 0;            // fraction, see models/units/dropout.h
   double smoothing = 0;          // label smoothing in training, see CrossEntropy
   double attention_dropout = 0;  // fraction of the attention probabilities
-  bool packed = false;           // a sample may have several documents, see starts_field()
+  bool packed = false;           // a sample may contain several documents, see starts_field()
 
   std::int64_t rows() const { return samples * tokens; }
   /// Returns the number of elements of [R,nC].
@@ -84,7 +84,7 @@ class Unit {
  public:
   virtual ~Unit() = default;
   virtual UnitMemory memory() const = 0;
-  /// `parameters` has the order of UnitSpec::parameters; `packed` has memory().packed_bytes.
+  /// `parameters` are in the order of UnitSpec::parameters; `packed` is memory().packed_bytes.
   virtual void attach(std::span<const View> parameters, void* packed) = 0;
   /// Packs the weights for the products. Must be called when they have changed.
   virtual void pack() = 0;
@@ -98,7 +98,7 @@ class Unit {
     CONCERTINA_CHECK(false, "this unit does not support recomputation");
   }
   virtual void backward_input(const UnitIo& io) = 0;
-  /// `gradients` has the order of UnitSpec::parameters.
+  /// `gradients` are in the order of UnitSpec::parameters.
   virtual void backward_weight(const UnitIo& io, std::span<const UnitGradient> gradients) = 0;
   virtual UnitResult result(void* /*saved*/) const { return {}; }
 };

@@ -42,7 +42,7 @@ class WaitObserver {
 /// Sets the observer of this thread's waits (null: none) and returns the previous one.
 WaitObserver* observe_waits(WaitObserver* observer) noexcept;
 
-/// A pending operation. Move-only. Destroying it unfinished is a bug, except in stack unwinding.
+/// A pending operation. Move-only. Destroying it unfinished is a bug, except while unwinding.
 class Work {
  public:
   /// State of one Work, owned by the implementation and stored in a pool of its communicator.

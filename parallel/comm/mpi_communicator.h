@@ -1,5 +1,5 @@
-// Message passing over MPI. Every communicator has two separate MPI communicators, one for messages
-// between two ranks and one for collectives, so these never match each other.
+// Message passing over MPI. Every communicator uses two separate MPI communicators, one for
+// messages between two ranks and one for collectives, so these never match each other.
 // Invariants: every call except split is non-blocking; only the main thread calls MPI; every MPI
 // error becomes an Error that names rank, operation and peer.
 #pragma once

@@ -1,6 +1,6 @@
 // Lifetime of MPI in this process: initialized on first use, finalized at exit, aborted on failure.
 // Invariant: no rank is left waiting. An exception that leaves the environment's scope aborts the
-// whole job, and so does a launch that does not match the request to the launcher.
+// whole job, as does a launch that does not match the request to the launcher.
 #pragma once
 
 #include <memory>
@@ -28,17 +28,17 @@ int expected_world_size();
 /// Returns the rank assigned by the launcher, or 0 without one. Works before initialization.
 int launcher_rank();
 
-/// Throws Error{bad_input} with a fix unless MPI's world has as many `ranks` as requested.
+/// Throws Error{bad_input} with a fix unless MPI's world has the requested number of `ranks`.
 void check_launch(const std::optional<LaunchRequest>& request, int ranks);
 
 /// Terminates all ranks of the job with exit code `code`, from any thread, even if MPI hangs or
 /// never started. Prints nothing and suppresses Open MPI 4's message: the caller has reported why.
 [[noreturn]] void abort_job(int code);
 
-/// Known state of the processes of this host's ranks, excluding the calling rank.
+/// Known state of the processes of this host's other ranks.
 struct LocalState {
   std::vector<int> dead;         // world ranks whose process has exited
-  std::vector<int> stopped;      // world ranks whose process is stopped, for example by SIGSTOP
+  std::vector<int> stopped;      // world ranks whose process has been stopped, as by SIGSTOP
   std::vector<int> stopped_ids;  // their process ids
   bool somebody_leaves = false;  // a rank aborts the job on purpose and has reported why
   bool speaks = false;           // this is the lowest rank of the host that is alive and running
@@ -69,9 +69,9 @@ class MpiEnvironment {
   /// Returns the state of this host's ranks without waiting. Requires world(). Any thread.
   LocalState local_state() const;
   /// Kills all ranks of this host immediately, including this one, without MPI: for a host that has
-  /// lost its network. Any thread.
+  /// lost its network connection. Any thread.
   [[noreturn]] void end_host() const;
-  /// Returns this rank's operation log (null if MPI has no shared memory), and the logs of all
+  /// Returns this rank's operation log (null if MPI provides no shared memory), and the logs of all
   /// world ranks (null for ranks of other hosts). They live as long as this object. Require
   /// world().
   OperationLog* operations() const;

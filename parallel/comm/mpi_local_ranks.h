@@ -28,7 +28,7 @@ class LocalRanks {
   void leave() noexcept {
     if (own_ != nullptr) own_->leaves.store(1);
   }
-  /// Renumbers the ranks after a loss: `now` has the surviving ranks of `before`.
+  /// Renumbers the ranks after a loss: `now` contains the surviving ranks of `before`.
   void renumber(MPI_Comm before, MPI_Comm now);
   LocalState state() const;
   /// Sends SIGKILL to the other ranks.

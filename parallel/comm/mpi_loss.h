@@ -18,7 +18,7 @@ namespace concertina {
 
 class MpiLoss {
  public:
-  /// `all` has the ranks of the world.
+  /// `all` contains the ranks of the world.
   void begin(MPI_Comm all) { all_ = all; }
   MPI_Comm all() const { return all_; }
   void add(MPI_Comm comm) { comms_.push_back(comm); }

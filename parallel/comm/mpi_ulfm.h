@@ -1,5 +1,5 @@
 // User-Level Failure Mitigation (Open MPI 5, `mpirun --with-ft ulfm`): detects dead ranks and lets
-// the others continue. Implemented by mpi_ulfm.cc if <mpi-ext.h> has it, otherwise by the stub
+// the others continue. Implemented by mpi_ulfm.cc if <mpi-ext.h> supports it, otherwise by the stub
 // mpi_no_ulfm.cc.
 #pragma once
 

@@ -109,7 +109,7 @@ class MpiWork final : public Work::State {
   void join(MpiLine& line) { line_ = &line; }
 
   bool test() override;
-  /// If unfinished, cancels what can be cancelled. Collectives cannot, so their state does not
+  /// If unfinished, cancels what it can. Collectives cannot be cancelled, so their state does not
   /// return to the pool.
   void recycle() override;
   /// Prefers a pending receive over a pending send or collective.

@@ -1,5 +1,5 @@
-// Message passing between GPUs by NCCL. The control communicator (MPI) bootstraps it, provides its
-// barrier, and reports failed ranks.
+// Message passing between GPUs with NCCL. The control communicator (MPI) bootstraps it, provides
+// its barrier, and reports failed ranks.
 //
 // Why no plan accepted by `check` can hang on it: NCCL runs the operations of one communicator in
 // sequence, so one that waits for its peer blocks all that follow. Each ordered pair of ranks named
@@ -28,8 +28,8 @@
 
 namespace concertina {
 
-/// Returns why the ranks of `control` cannot pass messages of `memory` by NCCL, or "" if they can;
-/// the same text on all ranks. Collective.
+/// Returns why the ranks of `control` cannot pass messages of `memory` with NCCL, or "" if they
+/// can; the same text on all ranks. Collective.
 std::string nccl_refusal(Communicator& control, Memory& memory);
 
 /// Returns a communicator over the ranks of `control` for views of `memory`; both must outlive it.

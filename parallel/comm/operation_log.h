@@ -1,8 +1,8 @@
 // The current and recent operations of a rank, in memory that the other ranks of its host can read.
-// Used to find the rank that hangs, from its operations and from who waits for whom.
+// Used to find the rank that hangs, from its operations and from which ranks wait for which.
 // Invariants: one thread writes, lock-free and without allocation. Any process may read at any
-// time, and may see a partially overwritten entry of a busy rank. The object has no pointers, so it
-// can be in shared memory.
+// time, and may see a partially overwritten entry of a busy rank. The object contains no pointers,
+// so it can be in shared memory.
 #pragma once
 
 #include <array>

@@ -12,8 +12,8 @@
 
 namespace concertina {
 
-/// Returns a communicator over `transport` for views of `memory`; both must outlive it. Splits of
-/// it own their transports.
+/// Returns a communicator over `transport` for views of `memory`; both must outlive it. Its splits
+/// own their transports.
 std::unique_ptr<Communicator> stage_through_host(Communicator& transport, Memory& memory);
 
 }  // namespace concertina

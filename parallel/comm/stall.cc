@@ -26,7 +26,7 @@ std::string why(const Stall& stall) {
       return fmt::format("it waits for rank {} on {}", stall.waits_for,
                          stall.peer_host.empty() ? "another host" : stall.peer_host);
     case Silence::cycle:
-      return fmt::format("it waits for rank {}, which waits for it: a message is lost",
+      return fmt::format("it waits for rank {}, which waits for it: a message was lost",
                          stall.waits_for);
     case Silence::computes:
       return "it uses its core without making progress";

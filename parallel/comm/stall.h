@@ -19,7 +19,7 @@ enum class Silence {
   starved,   // runnable but given no core: slow, never aborted
   follows,   // waits for a rank of this host that is itself silent or that continues
   outside,   // waits for a rank of another host, or for an unknown one
-  cycle,     // ranks of this host wait for each other: a message is lost
+  cycle,     // ranks of this host wait for each other: a message was lost
   computes,  // uses its core without progress
   blocked,   // waits for something other than a rank: a lock, a thread, a device
 };

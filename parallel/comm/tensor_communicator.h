@@ -1,4 +1,4 @@
-// Selects how messages of tensors pass between ranks: directly, by NCCL, or through host memory.
+// Selects how tensors pass between ranks: directly, by NCCL, or through host memory.
 #pragma once
 
 #include <memory>

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kReportSeconds = 2, kReportSteps = 3;
 constexpr double kEndSeconds = 30, kEndSteps = 20;
-/// A computing thread is starved if it has less of a core than kFedShare and is queued for one for
+/// A computing thread is starved if it gets less of a core than kFedShare and is queued for one for
 /// more than kQueuedShare of the time.
 constexpr double kFedShare = 0.25, kQueuedShare = 0.5;
 /// A rank counts as slow for this long after bytes last moved.
@@ -129,7 +129,7 @@ Silence Watchdog::judge_wait(const Seen& seen, bool& speaks) const {
   if (log_of(next) == nullptr) return Silence::outside;
   speaks = false;
   if (!leads_to(next, rank_)) return Silence::follows;
-  // The lowest rank of the circle reports, and only if none of its ranks continues.
+  // The lowest rank of the cycle reports, and only if none of its ranks continues.
   speaks = true;
   for (int rank = next; rank != rank_; rank = log_of(rank)->waits_for()) {
     const OperationLog* log = log_of(rank);

@@ -23,9 +23,9 @@
 
 namespace concertina {
 
-/// Limits of a silence by the duration of a step: for the first report (at most the larger of 2 s
-/// and 3 steps) and for aborting. No operation takes as long as 20 steps; other delays (page
-/// clearing, another process) are classified as slow or end within 30 s.
+/// Limits on a silence, derived from the duration of a step: for the first report (at most the
+/// larger of 2 s and 3 steps) and for aborting. No operation takes as long as 20 steps; other
+/// delays (page clearing, another process) are classified as slow or end within 30 s.
 double report_seconds(double step);
 double end_seconds(double step);
 
@@ -67,8 +67,8 @@ class Watchdog final : public WaitObserver {
   /// Returns "rank 1: no progress for 5 s: RECV_F, stage 1, microbatch 3, waits for rank 0".
   std::string report(Seconds silent) const;
 
-  /// While one is alive, silence is a warning and never a hang: for operations that storage or the
-  /// slowest rank may slow down. Aborting them is left to the user.
+  /// While one exists, silence is reported as a warning and never as a hang: for operations that
+  /// storage or the slowest rank may slow down. Aborting them is left to the user.
   class Patience {
    public:
     /// `watchdog` may be null; `what` as in at().

@@ -17,7 +17,7 @@ LayoutLimits working_limits(const Job& job, const Request& request) {
                             request.frozen_units, job.units()),
                 "freeze.units", fmt::format("freeze.units from 0 to {}", job.units() - 1));
   if (request.spare >= request.world)
-    throw_input(fmt::format("parallel.spare = {} of {} leaves no rank to work", request.spare,
+    throw_input(fmt::format("parallel.spare = {} of {} leaves no working rank", request.spare,
                             counted(request.world, "rank")),
                 "parallel.spare", fmt::format("at most {}", request.world - 1));
   return {.world = request.world - request.spare,
@@ -43,7 +43,7 @@ Layout grid_layout(const Request& request, const std::vector<double>& costs,
                      limits.microbatches, limits.leaves, folding);
 }
 
-/// Returns the requested layout, or that of its file or grid.
+/// Returns the requested layout, or the layout of its file or grid.
 Layout layout_of(const Request& request, const std::vector<double>& costs,
                  const LayoutLimits& limits) {
   Layout layout = request.layout;

@@ -38,7 +38,7 @@ Assignment assign_like(const Job& job, const Request& request, Assignment like);
 /// Minimum number of ranks for `request`, including spare ones; 1 if it does not specify any.
 int ranks_asked(const Request& request);
 
-/// How a replica of the request folds onto its ranks. Not for a request with a file.
+/// How a replica of the request folds onto its ranks. Not valid for a request with a file.
 Folding folding_of(const Request& request);
 
 }  // namespace concertina

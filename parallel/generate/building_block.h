@@ -12,8 +12,8 @@ namespace concertina {
 /// or I if fill_weights() adds W).
 Rows one_f_one_b(int stages, int microbatches, int lead, Kind backward);
 
-/// Time steps between the same pass on neighboring stages, with F = I = W = 1: of F of the chunk
-/// that goes down the ranks and of the one that comes back up, then of I of the same two. All ranks
+/// Time steps between the same pass on neighboring stages, with F = I = W = 1: first for F of the
+/// chunk that goes down the ranks and of the one that comes back up, then for I of both. All ranks
 /// need the same memory if forward_down + backward_down = forward_up + backward_up = d; a rank then
 /// saves about d p / 3 microbatches of stages.
 struct BuildingBlock {
@@ -21,8 +21,8 @@ struct BuildingBlock {
 };
 
 /// Returns F and I of every rank, with the block repeated every 6 steps (F, I and W of two chunks).
-/// `shape` has two chunks in a wave. At the turns of the V, the block waits as briefly as possible
-/// without collisions on any rank.
+/// `shape` places two chunks in a wave. At the turns of the V, the block waits as briefly as
+/// possible without collisions on any rank.
 Rows repeat_block(const PipelineShape& shape, const BuildingBlock& block);
 
 }  // namespace concertina

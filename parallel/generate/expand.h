@@ -12,7 +12,7 @@
 namespace concertina {
 
 /// Returns the compute actions of all pipelines, one row per world rank, as if no unit were frozen.
-/// If a rank is in several pipelines, their rows are merged by the time at which each pipeline
+/// If a rank belongs to several pipelines, their rows are merged by the time at which each pipeline
 /// alone would run them with unit costs, except for pairs of pipelines that the schedule orders
 /// itself. Throws Error{bad_input} if the layout does not match the schedule. `name` is for errors:
 /// a generator that omits actions is a fault of its author.

@@ -1,6 +1,6 @@
 // Fits a user's schedule file to a job and a world.
-// Invariant: the result has one copy of the file per replica; a file specifies what each rank does,
-// never which units or samples.
+// Invariant: the result contains one copy of the file per replica; a file specifies what each rank
+// does, never which units or samples.
 #pragma once
 
 #include <string>
@@ -31,7 +31,7 @@ struct Request;
 Layout file_layout(const Request& request, const std::vector<double>& unit_costs,
                    const LayoutLimits& limits);
 
-/// Returns the file's plan for each replica. For a request with a layout, it is the file's plan.
+/// Returns the file's plan repeated for each replica or, for a request with a layout, as it is.
 GivenSchedule file_schedule(const Request& request);
 
 }  // namespace concertina

@@ -17,7 +17,7 @@ std::vector<Action> in_order(std::vector<TimedAction> timed);
 /// rank `target[r]` of [0, ranks). Rows that share a rank are merged by start time.
 Rows interleave(const Plan& plan, const Layout& layout, const std::vector<int>& target, int ranks);
 
-/// The same for a generator: `stage_rows[s]` has the actions of stage s of the shape, in order.
+/// The same for a generator: `stage_rows[s]` holds the actions of stage s of the shape, in order.
 Rows place_stages(const PipelineShape& shape, Rows stage_rows);
 
 }  // namespace concertina

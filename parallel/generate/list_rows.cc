@@ -12,7 +12,7 @@ namespace concertina {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kTolerance = 1e-9;  // tolerance of sums of shares and of times
+constexpr double kTolerance = 1e-9;  // tolerance for sums of shares and for times
 
 /// The rows so far, and the next possible action of each rank.
 class ListRows {

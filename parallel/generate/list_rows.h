@@ -1,8 +1,8 @@
 // List scheduling with real costs: in order of time, the rank whose choice can start first starts
 // it; ties go to the lowest rank. There are two families of rules. Greedy ones prefer a kind of
 // action. Steady ones follow the phases of Qi et al. 2024 (arXiv 2401.10241, section 3.1) for the
-// span of ranks: a warm-up of as many F as fit, then F and I alternately, with W where a rank would
-// wait or to free memory, and the remaining W at the end. The code and its options are ours.
+// span of ranks: a warm-up of as many Fs as fit, then F and I alternately, with W where a rank
+// would wait or to free memory, and the remaining W at the end. The code and its options are ours.
 // Invariants: an action starts after everything that it needs has ended, so the rows cannot
 // deadlock; a rank never exceeds its memory bound; a rule that gets stuck returns nothing.
 #pragma once
@@ -44,7 +44,7 @@ std::optional<std::vector<std::vector<Action>>> greedy_rows(const RowJudge& judg
                                                             const GreedyRule& rule);
 
 /// The same. `most` limits what each rank may keep, in microbatches of stages (empty: unlimited).
-/// `kept_for_weight` is that of kept_peak().
+/// `kept_for_weight` is as in kept_peak().
 std::optional<std::vector<std::vector<Action>>> steady_rows(const RowJudge& judge,
                                                             const SteadyRule& rule,
                                                             const std::vector<int>& most,

@@ -33,7 +33,7 @@ class ListProgress {
   bool idle(int rank) const { return free_[rank] <= now_; }
   /// Whether some rank is busy, so that advancing time makes progress.
   bool waiting() const;
-  /// Whether every microbatch of every stage has had its W or B.
+  /// Whether every microbatch of every stage has completed its W or B.
   bool complete() const { return open_ == 0; }
 
  private:

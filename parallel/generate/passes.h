@@ -21,15 +21,15 @@ Plan merge_input_weight(const IndexedPlan& plan);
 
 /// Marks an F as overlapped if the next action is a B or I of another microbatch that starts
 /// without a wait when the F ends (with unit costs) and can start together with it, that is, does
-/// not depend on that F through other ranks. `plan` has compute actions only and passes check(). No
-/// action moves, so the index stays valid, and overlaps do not introduce deadlocks.
+/// not depend on that F through other ranks. `plan` contains compute actions only and passes
+/// check(). No action moves, so the index stays valid, and overlaps do not introduce deadlocks.
 IndexedPlan pair_overlaps(IndexedPlan plan);
 
 /// Inserts SEND directly after the producer and RECV before the consumer where neighboring stages
-/// are on different ranks. All transfers have one global order, that of their producers' ends,
-/// followed by every row, so ranks never disagree, even with one stream per rank. Within that
-/// order, a RECV is posted one compute action before its consumer if possible. `costs` determine
-/// the ends; the default is unit costs, because the order is generated once, for balanced stages.
+/// are on different ranks. All transfers follow one global order, by their producers' ends, in
+/// every row, so ranks never disagree, even with one stream per rank. Within that order, a RECV is
+/// posted one compute action before its consumer if possible. `costs` determine the ends; the
+/// default is unit costs, because the order is generated once, for balanced stages.
 Plan add_transfers(const IndexedPlan& plan, const Costs& costs);
 Plan add_transfers(const IndexedPlan& plan);
 

@@ -49,7 +49,7 @@ struct ClosedForm {
   std::optional<Claim> at(int p, int m, int v) const {
     return value == nullptr ? std::nullopt : value(p, m, v);
   }
-  /// Evaluates it for one replica. Published forms of opposite pipelines assume equal halves: there
+  /// Evaluates it for one replica. Formulas for opposite pipelines assume equal halves: there
   /// is none if one pipeline has more microbatches than the other, since leaves are not split.
   std::optional<Claim> on(const Layout& replica, int v) const;
 };
@@ -71,10 +71,10 @@ struct Schedule {
   const char* about = "";
   /// Idle over ideal time of the rank where it is largest, from the start of its first action to
   /// the end of its last one, with F = I = W = 1 on every stage and free transfers: the definition
-  /// of Qi et al. 2023 (section 5.3), with which ranks need not start or end together.
+  /// of Qi et al. 2023 (section 5.3), under which ranks need not start or end together.
   ClosedForm bubble{};
-  /// Maximum number of microbatches of stages that a rank has between F and the end of W or B. A
-  /// rank's share of the model has v stages; 1f1b saves p v.
+  /// Maximum number of microbatches of stages on a rank between F and the end of W or B. A rank's
+  /// share of the model is v stages; 1f1b saves p v.
   ClosedForm peak{};
 };
 

@@ -25,11 +25,11 @@ struct SearchField {
   Layout layout;
   Limits limits;
   bool default_value = false;  // whether some schedule uses it by default
-  double weights = 1;          // how many times a rank keeps its share of the weights
+  double weights = 1;          // copies of its share of the weights on a rank
 };
 
-/// Returns how many times a rank keeps its share of the weights, at most: a rank of opposite
-/// pipelines has two different stages.
+/// Returns the maximum number of copies of its share of the weights that a rank keeps: a rank of
+/// opposite pipelines has two different stages.
 double copies_of_weights(const Layout& layout) {
   std::vector<std::set<int>> units(static_cast<std::size_t>(rank_count(layout)));
   std::size_t most = 0;
@@ -96,19 +96,19 @@ class Search {
   int chunks_of(int rows) const {
     const int chunks = rows / options_.ranks;
     if (chunks * options_.ranks != rows)
-      throw_input(fmt::format("the file has costs of {} for {}", counted(rows, "stage"),
+      throw_input(fmt::format("the file gives costs for {} on {}", counted(rows, "stage"),
                               counted(options_.ranks, "rank")),
                   "--costs", "as many rows as ranks, or a multiple of it: one per stage");
     constexpr int kMostChunks = 64;  // maximum for --chunks of a schedule
     const int most = options_.max_chunks > 0 ? options_.max_chunks : kMostChunks;
     if (chunks > most)
-      throw_input(fmt::format("the file has costs of {}, which is {} per rank",
+      throw_input(fmt::format("the file gives costs for {}, which is {} per rank",
                               counted(rows, "stage"), counted(chunks, "chunk")),
                   "--costs", fmt::format("at most {} per rank", counted(most, "chunk")));
     return chunks;
   }
 
-  /// Opposite pipelines keep their weights twice.
+  /// Opposite pipelines keep two copies of their weights.
   bool may_be_found(const SearchField& field) const {
     return options_.opposite || field.weights <= 1;
   }

@@ -7,9 +7,9 @@
 // candidates: an action moves up or down its row. Moves that lengthen nothing are kept; some others
 // are kept too, with decreasing probability (simulated annealing). A move is judged by a longest
 // path through the rows, with a fixed time per message. The search ends at the lower bound
-// (row_judge.h), and few actions get few moves. Every stage keeps its microbatches in order.
-// Invariants: pure and deterministic; by that measure the result is never longer than any candidate
-// within the bound, and it cannot deadlock.
+// (row_judge.h); the fewer the actions, the fewer the moves. Every stage keeps its microbatches in
+// order. Invariants: pure and deterministic; by that measure the result is never longer than any
+// candidate within the bound, and it cannot deadlock.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct SearchBounds {
   double kept_for_weight = 1;
   Objective objective = Objective::step;
   std::uint64_t seed = 1;
-  /// Actions examined, by the rules and again by the moves: bounds the time of the search
-  /// regardless of the size of the plan.
+  /// Actions examined, by the rules and again by the moves: bounds the search time regardless of
+  /// the plan's size.
   std::int64_t effort = 20'000'000;
   /// Called occasionally with the smallest length so far (infinity: none yet). Returning false ends
   /// the search with the best so far.
@@ -42,7 +42,7 @@ struct SearchResult {
   double seconds = std::numeric_limits<double>::infinity();
 };
 
-/// `candidates` have compute actions of `layout` only; those beyond the bound are ignored.
+/// `candidates` contain compute actions of `layout` only; those beyond the bound are ignored.
 SearchResult search(const Layout& layout, const Costs& costs, const std::vector<Plan>& candidates,
                     const SearchBounds& bounds);
 

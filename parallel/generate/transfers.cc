@@ -45,8 +45,8 @@ Costs ordering_costs(const Layout& layout, const Costs& costs) {
   return ordering;
 }
 
-/// Returns all transfers in the order of their producers' ends, as postings by rank. A SEND has its
-/// final slot; a RECV has that of its consumer, the latest possible one.
+/// Returns all transfers in the order of their producers' ends, as postings by rank. A SEND is in
+/// its final slot, a RECV in its consumer's, the latest possible one.
 std::vector<std::vector<Posting>> order_transfers(const IndexedPlan& it, const Costs& costs,
                                                   const std::vector<std::vector<int>>& cells) {
   const auto& [plan, layout, index] = it;

@@ -14,8 +14,8 @@ struct WeightFill {
   bool early_forwards = false;
 };
 
-/// `rows` has every F and I of the shape, in an order that cannot deadlock. Adds each W: if the
-/// next action of a row is not ready, or is an F while the row is at its limit, the oldest
+/// `rows` contains every F and I of the shape, in an order that cannot deadlock. Adds each W: if
+/// the next action of a row is not ready, or is an F while the row is at its limit, the oldest
 /// remaining W runs instead. The result respects the limit if `rows` does so without W.
 Rows fill_weights(const PipelineShape& shape, const Rows& rows, const WeightFill& options);
 

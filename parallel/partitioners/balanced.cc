@@ -1,8 +1,8 @@
 // The partition with the smallest maximum stage cost, by exact dynamic programming. The last range
-// of a best partition costs no more than the maximum, so only those ranges are tried: O(units^2)
+// of the best partition costs no more than the maximum, so only those ranges are tried: O(units^2)
 // for similar costs, O(units^2 parts) at most.
-// Of all optimal partitions it returns the one with the smallest sum of squared stage costs, and of
-// those the one with the earliest boundaries from the back, so the result depends on costs alone.
+// Of all optimal partitions it returns the one with the smallest sum of squared stage costs; ties
+// go to the earliest boundaries from the back, so the result depends on costs alone.
 #include <algorithm>
 #include <limits>
 

@@ -41,7 +41,7 @@ struct Assignment {
 /// plan. The layout covers the microbatches of one or more batches of the job.
 Assignment make_assignment(const Job& job, Layout layout, Plan plan, int world = 0);
 
-/// Number of elements of all tensors of `buckets`; a shared tensor counts once.
+/// Number of elements in all tensors of `buckets`; a shared tensor counts once.
 std::int64_t parameter_count(const std::vector<Bucket>& buckets);
 
 }  // namespace concertina

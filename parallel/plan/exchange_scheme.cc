@@ -93,7 +93,7 @@ class RowsCheck {
                        lacks ? one.from : one.to, one.step, phase));
   }
 
-  /// Checks that a share is sent whole, so that its holder then has nothing of the chunk.
+  /// Checks that a share is sent whole, so that its holder then has no part of the chunk.
   void require_shares(int holder) const {
     constexpr int kNever = -1;
     std::vector<int> sent(at(holders_), kNever);  // by chunk: the phase in which it was sent

@@ -1,7 +1,7 @@
 // How the replicas of a bucket exchange gradients: which holder sends which share to whom, step by
-// step, until the owner of each chunk has its whole gradient. Weights return along the same path in
-// reverse. Invariant: a scheme moves shares and cannot modify them. Shares are added in the tree of
-// the run (parallel/plan/reduction_tree.h), and rounding or compression would apply to leaves
+// step, until the owner of each chunk holds its whole gradient. Weights return along the same path
+// in reverse. Invariant: a scheme moves shares and cannot modify them. Shares are added in the tree
+// of the run (parallel/plan/reduction_tree.h), and rounding or compression would apply to leaves
 // before they move, so every scheme gives the same bits at every layout.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Infers the layout of a plan, for schedules read from files.
 // Invariant: the result has as many ranks as the plan has rows, and requires no more forwards of a
-// stage than the plan has F, B and I in total.
+// stage than there are F, B and I in the plan.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace concertina {
 
-/// Places each stage on the rank whose row has its forwards, with one unit per stage of its
+/// Places each stage on the rank whose row contains its forwards, with one unit per stage of its
 /// pipeline. Consecutive stages that share half of their microbatches belong to one pipeline.
 /// Throws RefusedPlan (parallel/plan/plan_grid.h) at the action that contradicts the others.
 Layout infer_layout(const Plan& plan, const std::string& where);

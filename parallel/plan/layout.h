@@ -33,11 +33,11 @@ struct Layout {
   /// Stages are numbered across all pipelines: stage s of pipeline p is first_stage(p) + s.
   int first_stage(int pipeline) const;
   int stage_count() const { return first_stage(static_cast<int>(pipelines.size())); }
-  /// Number of units of the model; every pipeline has all of them.
+  /// Number of units in the model; every pipeline contains all of them.
   int unit_count() const { return pipelines.front().stages.back().last_unit; }
   int pipeline_of(int stage) const;
   const StagePlacement& stage(int stage) const;
-  /// All stages by number. Prefer it in loops: stage() and pipeline_of() search the pipelines.
+  /// All stages, in order. Prefer it in loops: stage() and pipeline_of() search the pipelines.
   std::vector<StagePlacement> stages() const;
   /// Ranks that have any of `units`, ascending, without duplicates.
   std::vector<int> holders(const std::vector<int>& units) const;
@@ -58,7 +58,7 @@ struct Grid {
   bool operator==(const Grid&) const = default;
 };
 
-/// The rank, of p, that has stage s of a pipeline.
+/// The rank, of p, that runs stage s of a pipeline.
 enum class Placement {
   loop,  // s % p: neighbors on adjacent ranks, chunk after chunk
   wave,  // back and forth: every second chunk in descending order, so one rank has both ends (V)
@@ -80,8 +80,8 @@ struct Folding {
 };
 
 /// Returns dp replicas of pp ranks with `chunks` stages each, rank = replica * pp +
-/// rank_of_stage(). `partition` has pp * chunks ranges. Leaves are balanced over the pipelines, in
-/// order.
+/// rank_of_stage(). `partition` consists of pp * chunks ranges. Leaves are balanced over the
+/// pipelines, in order.
 Layout make_layout(const std::vector<UnitRange>& partition, Grid grid, int microbatches, int leaves,
                    Folding folding = {});
 

@@ -88,7 +88,7 @@ class ChangeFinder {
     return found;
   }
 
-  /// `source` is the bucket that has these weights before the change.
+  /// `source` is the bucket that holds these weights before the change.
   void change_weights(std::size_t bucket, std::size_t source) {
     for (int rank = 0; rank < from_.world; ++rank) {
       const bool before = holds(from_, bucket, rank), after = holds(to_, bucket, rank);
@@ -97,7 +97,7 @@ class ChangeFinder {
     }
   }
 
-  /// Splits the transfer over the nearest holders; a rank that has the weights copies them locally.
+  /// Splits the transfer over the nearest holders; a rank with the weights copies them locally.
   void gain_weights(std::size_t bucket, std::size_t source, int rank) {
     demands_[rank].makes += weight_bytes();
     const std::vector<int> sources = holds(from_, source, rank)
@@ -151,7 +151,7 @@ using Classes = std::vector<std::vector<BucketChange>>;
 
 /// Selects the next change.
 enum class Order {
-  even,     // of the class of which the least has moved, so every round has the same mix
+  even,     // of the class that has moved the least, so every round has the same mix
   sparing,  // the one with the smallest excess over the ranks' larger states
 };
 

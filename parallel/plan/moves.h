@@ -1,5 +1,5 @@
 // The data that moves when a run changes its assignment. Pure, so it is known in advance.
-// Invariants: each byte that a rank lacks travels once, from the nearest rank that has it; data
+// Invariants: each byte that a rank lacks travels once, from the nearest rank that holds it; data
 // that is already in place does not move; rounds are ordered so that no rank exceeds its larger
 // state by more than the budget, or by one bucket if the budget is smaller.
 #pragma once
@@ -24,14 +24,14 @@ struct Move {
   bool operator==(const Move&) const = default;
 };
 
-/// Returns the part of `bucket` whose optimizer state `rank` keeps. Null if it does not have the
+/// Returns the part of `bucket` whose optimizer state `rank` keeps. Null if it does not hold the
 /// bucket, or if the bucket is always frozen or exists in one assignment (Bucket::copy_of).
 const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank);
 
 /// Whether the rank's part of the bucket, if any, is the same in both, so nothing moves.
 bool keeps_own_state(const Assignment& from, const Assignment& to, std::size_t bucket, int rank);
 
-/// Whether `rank` has the weights of `bucket`, which may not exist in the assignment.
+/// Whether `rank` holds the weights of `bucket`, which may not exist in the assignment.
 bool holds(const Assignment& assignment, std::size_t bucket, int rank);
 
 /// Size of a rank's state, or of a part of it.

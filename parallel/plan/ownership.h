@@ -34,12 +34,12 @@ std::vector<TensorRun> tensor_runs(const Bucket& bucket, const Part& part);
 struct BucketOwners {
   std::vector<int> ranks;   // ascending
   std::vector<Part> parts;  // parallel to `ranks`
-  /// Index of `rank` in `ranks`, or -1 if it does not have the bucket.
+  /// Index of `rank` in `ranks`, or -1 if it does not hold the bucket.
   int index_of(int rank) const;
 };
 /// The cost of a whole tensor's update beyond its elements, as an equivalent number of elements.
 using ExtraCost = std::function<double(const BucketTensor&)>;
-/// FLOPs of matrix products that take as long as the rest of the update of one element.
+/// FLOPs of matrix products that take as long as the rest of one element's update.
 inline constexpr double kFlopsPerElement = 128;
 
 /// `whole_tensors`: parts begin and end at tensor boundaries, chosen so that costs are balanced

@@ -40,8 +40,8 @@ struct PlanGraph {
   std::vector<int> order() const;
 };
 
-/// `index` belongs to `plan` and `layout`. The plan has every action exactly once, in a valid order
-/// within each row, with transfers either at all stage boundaries or at none.
+/// `index` belongs to `plan` and `layout`. The plan contains every action exactly once, in a valid
+/// order within each row, with transfers either at all stage boundaries or at none.
 PlanGraph make_graph(const Plan& plan, const PlanIndex& index, Channels channels);
 
 }  // namespace concertina

@@ -16,8 +16,8 @@ namespace concertina {
 std::string grid_around(const Plan& plan, const std::vector<Place>& places,
                         const std::optional<Gap>& gap = {});
 
-/// A plan that breaks a rule. The message has the counter-example and an excerpt of the plan, the
-/// fix is the advice of the rule.
+/// A plan that breaks a rule. The message contains the counter-example and an excerpt of the plan;
+/// the fix is the rule's advice.
 class RefusedPlan : public Error {
  public:
   /// `who` precedes the description of the error.

@@ -1,4 +1,4 @@
-// The position of each action in a plan, and what its stage needs to know of its neighbors.
+// The position of each action in a plan, and what its stage needs to know about its neighbors.
 // Invariant: nodes number the actions of a plan row by row; lookups take constant time.
 #pragma once
 
@@ -22,7 +22,7 @@ struct StageInfo {
   bool gives_gradient = false;     // whether it gives one to the previous stage, which trains
   bool sends_gradient = false;     // whether the previous stage is on another rank
   bool receives_gradient = false;  // whether a gradient arrives from another rank
-  /// Whether its output has no answer, so only the send itself shows its arrival.
+  /// Whether its output gets no answer, so that only the send itself shows its arrival.
   bool sends_unanswered() const { return remote_next && !trains; }
 };
 
@@ -57,7 +57,7 @@ class PlanIndex {
   int channels() const { return channels_; }
   /// The channel of a SEND or RECV between two ranks.
   int channel(const Action& transfer) const;
-  /// Whether the stage exists and its pipeline has the microbatch (-1 for REDUCE and STEP).
+  /// Whether the stage exists and its pipeline includes the microbatch (-1 for REDUCE and STEP).
   bool contains(const Action& action) const;
 
  private:

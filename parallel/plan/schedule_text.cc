@@ -1,6 +1,6 @@
 // The text form of plans: PyTorch's pipelining CSV (torch.distributed.pipelining.schedules,
 // `_dump_csv` and `_load_csv`, in both formats, with STEP added), one row per rank, one cell per
-// action. Idle cells are skipped, and so are actions of PyTorch's runtime without a meaning here:
+// action. Idle cells are skipped, as are the actions of PyTorch's runtime that mean nothing here:
 // <stage>UNSHARD, RESHARD (weights are whole), <stage>WAIT_SEND_F<microbatch>, WAIT_SEND_B (the
 // reuse of a buffer waits) and <stage>WAIT_REDUCE_GRAD (STEP waits).
 

@@ -13,7 +13,7 @@
 namespace concertina {
 
 /// When an action ran. `start` is after the wait for its input. The two actions of an overlapped
-/// pair have the same start and end, and each has its share as `busy`.
+/// pair have the same start and end; `busy` is the share of each.
 struct ActionTime {
   double start = 0, end = 0;
   double busy = 0;  // end - start, except for overlapped actions
@@ -71,7 +71,7 @@ double waited(const StepRecord& record, const ActionTime& time);
 struct StepPace {
   std::array<double, 4> compute{};   // seconds of an F, I, W, B, without waits
   std::array<double, 2> sent{};      // start of SEND_F, SEND_B, on the rank's clock
-  std::array<double, 2> received{};  // when the data of RECV_F, RECV_B was observed to have arrived
+  std::array<double, 2> received{};  // when the data of RECV_F, RECV_B was seen to have arrived
 };
 StepPace pace_of(const std::vector<Action>& row, const StepRecord& record);
 

@@ -9,7 +9,7 @@ std::vector<double> foreseen_course(const FreezeRules& rules, int epochs,
   if (rules.policy->plan_skips != nullptr)
     throw_input(
         fmt::format("freeze.policy = \"{}\" skips weight gradients and freezes no layer; its "
-                    "effect is in the run's event freeze",
+                    "effect is recorded in the run's freeze event",
                     rules.name),
         "freeze.policy", "a policy that freezes layers, such as pipetransformer");
   if (!rules.policy->foreseen)

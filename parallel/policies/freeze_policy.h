@@ -74,7 +74,7 @@ struct FreezePolicy {
   std::vector<std::string_view> keys{"freeze.every", "freeze.after", "freeze.max",
                                      "freeze.unfreeze"};
   bool says_when = false;  // whether its options are times, so it need not wait for the warm-up
-  bool wants_reference = false;  // false: records have no drift
+  bool wants_reference = false;  // false: records contain no drift
   /// Whether its decisions follow from steps and epochs if gradient norms decrease from layer to
   /// layer, so that `plan` can show them before a run.
   bool foreseen = false;

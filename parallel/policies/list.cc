@@ -40,8 +40,8 @@ Row parse_row(std::string_view text) {
   const bool read = !row.unit.empty() && rest.starts_with(' ') && take_number(rest, row.after) &&
                     rest.starts_with(':') && (rest.remove_prefix(1), take_number(rest, row.layers));
   if (!read || !rest.empty() || !(row.after <= kMostAfter))
-    throw_input(fmt::format("freeze.at has \"{}\", which is not a valid row", text), "freeze.at",
-                kForm);
+    throw_input(fmt::format("freeze.at contains \"{}\", which is not a valid row", text),
+                "freeze.at", kForm);
   return row;
 }
 
@@ -54,7 +54,7 @@ std::vector<Row> parse_rows(const OptionValues& options) {
 
 void check_row(const Row& row, const Row* before, int layers, int most) {
   const auto refuse = [&](const std::string& why, std::string fix) {
-    throw_input(fmt::format("freeze.at has \"{}\", {}", row.text, why), "freeze.at",
+    throw_input(fmt::format("freeze.at contains \"{}\", {}", row.text, why), "freeze.at",
                 std::move(fix));
   };
   if (row.after <= 0)

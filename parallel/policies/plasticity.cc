@@ -1,8 +1,8 @@
 // After Egeria (Wang et al., EuroSys 2023): a layer has converged if its change from a reference
-// snapshot, smoothed over a window, is at most a fraction of its former value; the leading
+// snapshot, smoothed over a window, is at most a fraction of its largest value so far; the leading
 // converged layers freeze. Egeria compares activations with those of a quantized reference model
-// and uses the slope of the difference over time. This policy compares the weights, which needs no
-// second model: a layer changes by |drift(T) - drift(T-1)| between two decisions.
+// and uses the slope of their difference over time. This policy compares the weights, which needs
+// no second model: a layer changes by |drift(T) - drift(T-1)| between two decisions.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -22,7 +22,7 @@ double spread(std::size_t row) {
 }
 
 /// Rows of the program in terms of the basis: columns of x, one slack per row, the limit. The last
-/// row has the loss of each column.
+/// row holds the loss of each column.
 class Tableau {
  public:
   explicit Tableau(const LinearProgram& program)

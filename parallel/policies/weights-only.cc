@@ -100,7 +100,7 @@ FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
                         ? fmt::format("no weight gradient is skipped before step {}", from)
                         : fmt::format(
                               "{} of {} units skip their weight gradients in each step, in turn: "
-                              "by FLOPs, a step takes {:.3g} of its time",
+                              "by FLOPs, a step takes {:.3g} times as long",
                               skipped, units, view.skips->step_ratio);
   return decision;
 }

@@ -56,7 +56,7 @@ int CandidateModel::ranks_of_host() const {
   return ranks > 0 ? ranks : candidate_.world();
 }
 
-/// Returns the fraction of a host's network that a group can use while `sharing` groups of it send.
+/// Returns a group's fraction of its host's network while `sharing` of the host's groups send.
 double CandidateModel::host_share(int sharing) const {
   const double nics = std::max(1, problem_.machine.nics_per_host);
   const double own = std::max(1.0, candidate_.tp * nics / ranks_of_host()) / nics;
@@ -88,14 +88,14 @@ double CandidateModel::replica_rate() const {
   const int stride = candidate_.tp * (problem_.software.pipeline_inside ? candidate_.pp : 1);
   const int near = std::clamp(host / stride, 1, dp);  // replicas on one host
   if (near == dp && dp * stride <= host) return local_rate(machine);
-  // The ring leaves a host once, regardless of its members there; so do the rings of other groups.
+  // The ring leaves a host once, regardless of its members there, as do the rings of other groups.
   const int rings = std::max(1, host / near);
   const double nics = std::max(1, machine.nics_per_host);
   const double share = std::min(1.0 / rings, std::max(1.0, near * nics / host) / nics);
   return std::min(local_rate(machine), machine.remote.bandwidth * share);
 }
 
-/// Adds the ranks' parameters, and the exchange of gradients of parameters that several ranks have.
+/// Adds the ranks' parameters, and the exchange of gradients of parameters shared by several ranks.
 void CandidateModel::add_parameters(const ModelWork& model, const std::vector<UnitRange>& cuts) {
   for (const HeldParameters& held : model.parameters) {
     std::set<int> holders;

@@ -1,4 +1,4 @@
-// Times of a run's units and ranks as if all units train, from steps in which only some do.
+// Times of a run's units and ranks as if all units trained, from steps in which only some do.
 // Invariant: plain values; the same on every rank if the inputs are.
 #pragma once
 
@@ -28,11 +28,11 @@ class CostRecord {
 
   /// Whether every pass that has FLOPs has been measured.
   bool complete() const;
-  /// Returns the seconds of each unit as if it trains. Passes without a measurement are estimated
+  /// Returns the seconds of each unit as if it trained. Passes without a measurement are estimated
   /// from FLOPs at the rate of the measured ones; the forward pass of a unit that was never frozen,
   /// at the rate of units for which both were measured.
   std::vector<UnitSeconds> full() const;
-  /// With the newest factor of each rank; a spare rank keeps that of its last work.
+  /// With the newest factor of each rank; a spare rank keeps the one from its last work.
   const MachineModel& machine() const { return machine_; }
 
  private:

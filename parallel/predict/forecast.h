@@ -13,7 +13,7 @@
 
 namespace concertina {
 
-/// Cached outputs of frozen units, which are read for a share of the samples instead of recomputed.
+/// Cached outputs of frozen units, which are read, not recomputed, for a share of the samples.
 struct CacheForecast {
   double share = 0;  // fraction of the samples, in [0, 1]; 0: nothing is cached
   double read_s_per_sample = 0;
@@ -26,7 +26,7 @@ std::vector<UnitSeconds> with_frozen_units(const ModelSpec& model, std::vector<U
                                            int frozen, int before = 0);
 
 struct ForecastInput {
-  std::vector<UnitSeconds> units{};  // per microbatch, as if each unit trains
+  std::vector<UnitSeconds> units{};  // per microbatch, as if each unit trained
   MachineModel machine{};
   CacheForecast cache{};
   std::size_t kinds = 0;        // number of optimizer state tensors

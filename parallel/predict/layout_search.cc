@@ -150,7 +150,7 @@ class LayoutSearch {
     if (std::ssize(outcome_.best) > budget_.top) outcome_.best.pop_back();
   }
 
-  /// The breakdown stays that of the model; the difference is added to the activations.
+  /// The breakdown stays as in the model; the difference is added to the activations.
   void make_exact(FoundLayout& found) const {
     if (!budget_.exact_bytes) return;
     const std::optional<double> bytes = budget_.exact_bytes(found.candidate);
@@ -182,7 +182,7 @@ class LayoutSearch {
     show_too_large(kTooLarge);
   }
 
-  /// Shows further layouts of too_large_, up to `most` in total.
+  /// Shows more layouts of too_large_, up to `most` in total.
   void show_too_large(std::size_t most) {
     for (const Considered& one : too_large_) {
       if (outcome_.too_large.size() >= most) return;

@@ -16,7 +16,7 @@ namespace concertina {
 struct SearchBudget {
   int top = 10;           // number of layouts to find
   double actions = 20e6;  // limit of simulated actions, in total
-  /// Returns the exact memory of the fullest rank if known; replaces that of the model.
+  /// Returns the exact memory of the fullest rank if known; replaces the model's value.
   std::function<std::optional<double>(const PlanCandidate&)> exact_bytes{};
   /// Called occasionally with a description of the current work.
   std::function<void(const std::string&)> progress{};

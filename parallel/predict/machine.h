@@ -31,7 +31,7 @@ struct MoveRates {
   double exchange_s_per_byte = 0;  // between two ranks, both directions at once; 0: by their link
   double copy_s_per_byte = 0;      // within a rank's memory
   double block_s_per_byte = 0;     // first write to newly allocated memory
-  double move_factor = 1;          // measured over predicted duration of moves
+  double move_factor = 1;          // ratio of measured to predicted move duration
   double rebuild_s = 0;            // everything in a change except the move of the state
   bool operator==(const MoveRates&) const = default;
 };

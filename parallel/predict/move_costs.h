@@ -35,7 +35,7 @@ struct MoveSeconds {
 };
 
 /// Returns the duration of a change by `plan`, round by round: each takes as long as its slowest
-/// rank. `machine` has the costs of new bytes, copied bytes and the rebuild. Ranks without a link
+/// rank. `machine` gives the costs of new bytes, copied bytes and the rebuild. Ranks without a link
 /// between them exchange data by copies within the host.
 MoveSeconds predict_move(const MovePlan& plan, std::size_t kinds, const MachineModel& machine);
 

@@ -65,7 +65,7 @@ std::vector<int> divisors(int number) {
   return result;
 }
 
-/// Two opposite pipelines keep all weights twice, and a schedule found by search takes too long.
+/// Two opposite pipelines keep two copies of the weights, and searching a schedule takes too long.
 bool is_searchable(const Entry<Schedule>& schedule) {
   return !schedule.value.searched && schedule.value.placement != Placement::opposite;
 }
@@ -159,7 +159,7 @@ Recompute find_recompute(std::string_view name) {
 
 namespace {
 
-/// Throws if there would be layouts without a single option, and names it with the valid values.
+/// Throws if layouts exist without one of the options, naming it and its valid values.
 void refuse_option(const PlanProblem& problem, const SearchSpace& space) {
   const auto refuse = [&](const char* option, const auto& given, auto list, const auto& value_of) {
     if (given.empty()) return;

@@ -37,8 +37,8 @@ struct Software {
   bool overlaps = false;         // reduction starts within the last backward; transfers overlap
   bool pipeline_inside = false;  // ranks of a pipeline are closer than replicas
   /// Kernels of 2021: attention computes masked values and keeps its scores (s^2 per head) and
-  /// their dropout output, each dropout keeps a mask, logits and their gradient are fp32. Full
-  /// recomputation is of whole layers and keeps only their input.
+  /// their dropout output, each dropout keeps a mask, and logits and their gradient are fp32. Full
+  /// recomputation covers whole layers and keeps only their input.
   bool unfused = false;
   Cuts cuts = Cuts::units;
 };

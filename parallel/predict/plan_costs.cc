@@ -23,7 +23,7 @@ std::size_t saved_bytes(const Job& job, const Assignment& assignment, const Stag
   return bytes;
 }
 
-/// `factor` is that of the stage's rank.
+/// `factor` is the factor of the stage's rank.
 StageCosts stage_costs(const Job& job, const Assignment& assignment, const StagePlacement& stage,
                        const std::vector<UnitSeconds>& units, double factor) {
   StageCosts costs = stage_seconds(units, {stage.first_unit, stage.last_unit}, factor);
@@ -85,7 +85,7 @@ class Pieces {
   const Assignment& assignment_;
   const std::vector<StagePlacement>& stages_;
   std::vector<std::vector<int>> stages_of_;  // by rank
-  /// Nodes by the rank's stages that have the unit.
+  /// Nodes by the rank's stages that contain the unit.
   std::map<std::vector<int>, std::vector<TreeNode>> known_;
 };
 

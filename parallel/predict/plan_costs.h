@@ -14,7 +14,7 @@ namespace concertina {
 /// Seconds of the units of a stage on a rank with this factor (rank_factor()).
 StageCosts stage_seconds(const std::vector<UnitSeconds>& units, UnitRange stage, double factor = 1);
 
-/// `units[u]` has the seconds of unit u of the model, for the passes that it runs in `assignment`.
+/// `units[u]` gives the seconds of the model's unit u for the passes that it runs in `assignment`.
 Costs plan_costs(const Job& job, const Assignment& assignment,
                  const std::vector<UnitSeconds>& units, const MachineModel& machine);
 

@@ -18,8 +18,8 @@ std::vector<int> pass_kinds(const std::vector<UnitCost>& costs);
 /// `seconds[r][p]` is rank r's measurement of pass p of kind `kinds[p]`, or 0 if there is none.
 /// Returns one factor per rank, or 0 without measurements, such that seconds = factor of the rank x
 /// seconds of the kind, by least squares of the logarithms. Ranks are compared within groups linked
-/// by common kinds, relative to the median of the group (of two, the faster one). A rank without a
-/// kind in common with any other has factor 1.
+/// by common kinds, relative to the median of the group (of two, the faster one). A rank that
+/// shares no kind with any other has factor 1.
 std::vector<double> rank_factors(const std::vector<std::vector<double>>& seconds,
                                  const std::vector<int>& kinds);
 

@@ -55,7 +55,7 @@ class CandidateList {
 
  private:
   /// Returns all orders of ranks with different factors, keeping equal ones in order of number. If
-  /// there are too many, returns the order by number and the one with slow ranks last: spare, or
+  /// there are too many, returns the numerical order and the one with slow ranks last: spare, or
   /// together in one replica.
   std::vector<std::vector<int>> rank_orders() {
     std::vector<double> factors;
@@ -111,8 +111,8 @@ class CandidateList {
     }
   }
 
-  /// Adds replicas with the depth of `like` next to as many shallower ones as fit. If ranks differ,
-  /// also next to others of the same depth.
+  /// Combines replicas of the depth of `like` with as many shallower ones as fit. If ranks differ,
+  /// also with others of the same depth.
   void add_different(const Entry<Schedule>& schedule, const Folding& folding, const Grid& like) {
     const bool replicas = view_.options.replicas;
     const int pp = like.pp, ranks = replicas ? world_ : pp * like.dp;

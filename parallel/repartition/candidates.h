@@ -27,7 +27,7 @@ struct LayoutCandidate {
 /// Depths are all numbers up to 16, then divisors of the world; numbers of replicas are all up to
 /// 8, then powers of two and the maximum. With one stage per rank, two depths are combined: in all
 /// ways for at most 8 ranks, in larger worlds only without spare ranks; likewise two kinds of one
-/// depth if ranks differ. A schedule file keeps its layout and has no candidates.
+/// depth if ranks differ. A schedule file keeps its layout, so there are no candidates.
 std::vector<LayoutCandidate> layout_candidates(const LayoutView& view);
 
 /// Returns the request for `candidate` with the partition `cuts` of stages() ranges.

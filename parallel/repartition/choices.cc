@@ -68,7 +68,7 @@ class ChoiceSearch {
     return candidates;
   }
 
-  /// Balances stages for the slowest rank at each place, because replicas have the same partition.
+  /// Balances stages for the slowest rank at each place, because replicas share the same partition.
   std::vector<UnitRange> balanced(const LayoutCandidate& candidate) const {
     const int deep = candidate.grid.pp * candidate.folding.chunks;
     std::vector<UnitRange> cuts(at(candidate.stages()), {0, 1});
@@ -126,7 +126,7 @@ class ChoiceSearch {
 
   /// Moves one boundary, two adjacent ones, or a leaf at a time, as long as that makes the step
   /// faster: if a rank has several stages, balanced stages do not balance ranks, and the phases of
-  /// a schedule have different weights.
+  /// a schedule differ in weight.
   void refine(Found& found) {
     for (int pass = 0; pass < kPasses; ++pass) {
       bool better = false;

@@ -19,7 +19,7 @@ class CourseRun {
         now_(assign(input.job, input.asked)),
         start_(start_of(input.asked, now_)) {}
 
-  /// Freezes `units` for the next `steps_left` steps; `ahead` has later freezes within them.
+  /// Freezes `units` for the next `steps_left` steps; `ahead` lists later freezes within them.
   CourseEpoch freeze(int units, std::int64_t steps_left, std::vector<LayoutPeriod> ahead) {
     ahead_ = std::move(ahead);
     CourseEpoch epoch;

@@ -35,7 +35,7 @@ struct CourseInput {
   std::function<void(std::size_t epoch)> progress{};  // called with the next epoch
 };
 
-/// Returns the number of steps of each of `epochs` epochs of `samples` samples. A step that ends in
+/// Returns the number of steps in each of `epochs` epochs of `samples` samples. A step that ends in
 /// the next epoch counts for the one in which it begins.
 std::vector<std::int64_t> steps_of_epochs(std::int64_t samples, std::int64_t batch, int epochs);
 
@@ -46,8 +46,8 @@ std::vector<CourseEpoch> predict_course(const CourseInput& input, const std::vec
                                         const std::vector<std::int64_t>& steps);
 
 /// Returns a lower bound in seconds for the steps of `epochs` with any layouts of the ranks: equal
-/// shares of the work without waits, changes or reads. With `keeps_grid`, pp and dp stay as
-/// requested, and so does gpipe's bubble.
+/// shares of the work without waits, changes or reads. With `keeps_grid`, pp and dp (and thus
+/// gpipe's bubble) stay as requested.
 double least_seconds(const CourseInput& input, const std::vector<CourseEpoch>& epochs,
                      bool keeps_grid = false);
 

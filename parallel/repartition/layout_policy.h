@@ -22,7 +22,7 @@ struct LayoutOptions {
   bool replicas = true;     // number of replicas, and with it the number of spare ranks
   bool schedule = true;     // any in the registry that needs no search; false: the current one
   double least_gain = .02;  // smallest predicted gain that counts, as a fraction of a step
-  double most_share = .02;  // limit of the cost of a decision, as a fraction of its possible gain
+  double most_share = .02;  // limit on the cost of a decision, as a fraction of its possible gain
   bool grows = false;       // whether steps may have several batches, by grown_batches()
 };
 

@@ -1,5 +1,5 @@
 // AutoPipe and AutoDP of PipeTransformer (He et al., ICML 2021, algorithm 1): after a freeze,
-// stages are filled in order with units by number of parameters, where frozen ones count a sixth.
+// stages are filled in order with units by number of parameters; frozen units count a sixth.
 // The number of stages is halved as long as its largest stage is then smaller than the largest one
 // at the start; the freed ranks become replicas. A stage is filled up to the mean of the remaining
 // units. The slack that the paper adds to the mean, a variance, is omitted: its unit differs.
@@ -60,8 +60,8 @@ bool one_stage_per_rank(const Request& request) {
   return folding.chunks == 1 && folding.placement == Placement::loop;
 }
 
-/// Returns the batches per step with pipelines of `depth` on the initial number of ranks, so that a
-/// resume on a different number has the same bits.
+/// Returns the batches per step with pipelines of `depth` on the initial number of ranks, so that
+/// resuming on a different number gives the same bits.
 int batches_at(const LayoutView& view, int depth) {
   if (!view.options.grows) return view.asked.batches;
   for (int replicas = std::max(1, view.start.world / depth);; --replicas) {
@@ -91,8 +91,8 @@ LayoutDecision decide(const LayoutView& view) {
       make_layout(fill(now, grid.pp), grid, view.job.microbatches * request.batches, leaves);
   Assignment next = assign(view.job, request);
   decision.reason = fmt::format(
-      "the largest of {} would have {:.4g} million parameters, counting a sixth of frozen "
-      "ones; at the start it had {:.4g}",
+      "the largest of {} would have {:.4g} million parameters, with frozen ones counted "
+      "as a sixth; at the start it had {:.4g}",
       counted(depth, "stage"), largest(now, fill(now, depth)) * 1e-6, limit * 1e-6);
   if (next.layout == view.now.layout) return decision;
   if (const std::string refusal = view.forecast.refusal(next); !refusal.empty())
@@ -108,7 +108,7 @@ LayoutPolicy layout_policy_pipetransformer() {
   return {.decide = decide,
           .about =
               "half as many stages while the largest has fewer parameters than at the start, "
-              "counting a sixth of frozen ones, and more replicas (PipeTransformer, He et al. "
+              "frozen ones counting as a sixth, and more replicas (PipeTransformer, He et al. "
               "2021, algorithm 1)"};
 }
 

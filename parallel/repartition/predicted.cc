@@ -1,6 +1,6 @@
-// Selects the best assignment by prediction: the run changes to the one with the earliest end if
-// that justifies the change. If future freezes are known, it is the first one on the shortest path
-// through all candidates after each of them.
+// Selects the best assignment by prediction: the run changes to the one that ends first if the gain
+// justifies the change. If future freezes are known, it is the first on the shortest path through
+// the candidates after each freeze.
 #include <algorithm>
 #include <limits>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMostAhead = 4;  // freezes that a decision considers
 constexpr std::size_t kKept = 2;       // layouts per period, in addition to the current one
 
-/// The decision by current costs alone, and the alternatives that it would have preferred.
+/// The decision based on current costs alone, and the alternatives that it would have preferred.
 struct Greedy {
   LayoutDecision decision;
   std::vector<LayoutChoice> best;  // possible ones
@@ -89,7 +89,7 @@ class Course {
     nodes_.back().asked.layout.frozen_units = 0;
   }
 
-  /// Whether no freeze is known, or too many are.
+  /// Whether none or too many freezes are known.
   bool is_short() const { return periods_.size() == 1; }
 
   LayoutDecision decide() {

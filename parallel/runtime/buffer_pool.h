@@ -23,7 +23,7 @@ class BufferPool {
  private:
   std::vector<void*> free_;
   int count_ = 0, peak_ = 0;
-  std::size_t bytes_ = 0;  // size of a buffer as the arena counts it
+  std::size_t bytes_ = 0;  // size of a buffer as counted by the arena
 };
 
 }  // namespace concertina

@@ -18,7 +18,7 @@ namespace concertina {
 /// Losses of the rows of microbatches whose last stage is on this rank.
 class RowLosses {
  public:
-  /// `stages` are those of this rank.
+  /// `stages` are this rank's.
   RowLosses(const std::vector<LocalStage>& stages, int microbatches);
 
   /// Memory needed by attach(), in bytes.
@@ -51,7 +51,7 @@ class RowLosses {
 
 class Executor {
  public:
-  /// `stages[s]` is stage s of the layout, null if on another rank. `clock` is that of the stages'
+  /// `stages[s]` is stage s of the layout, null if on another rank. `clock` times the stages'
   /// kernels. All references must outlive the executor.
   Executor(const Layout& layout, const Plan& plan, const std::vector<Stage*>& stages, int rank,
            int microbatches, KernelClock& clock);
@@ -76,7 +76,7 @@ class Executor {
   /// Waits for the step's kernels.
   void end_step();
   /// Runs forward passes of microbatches [0, count) on the pipelines that own them. Calls `see`
-  /// with the logits of each microbatch on the rank of its last stage; losses() has the losses.
+  /// with the logits of each microbatch on the rank of its last stage; losses() returns the losses.
   void evaluate(const StepInput& input, int count, const std::function<void(int, View)>& see);
 
   const std::vector<Action>& row() const { return row_; }

@@ -34,8 +34,8 @@ std::vector<std::vector<std::vector<int>>> weight_orders(const Assignment& assig
   return orders;
 }
 
-/// Computes GradientTree::nodes() of `order` without the tree, whose size is that of the run: a
-/// rank has as many peers as the run has replicas. `run` is the number of microbatches per leaf.
+/// Computes GradientTree::nodes() of `order` without the tree, which is as large as the run: a rank
+/// has one peer per replica of the run. `run` is the number of microbatches per leaf.
 std::vector<TreeNode> nodes_of(const std::vector<int>& order, int run, int leaves) {
   std::vector<TreeNode> nodes;
   for (const int microbatch : order) nodes.push_back({microbatch / run, microbatch / run + 1});

@@ -2,7 +2,7 @@
 // holders of each bucket during the backward pass by the assignment's scheme
 // (parallel/plan/exchange_scheme.h), and combined in canonical order wherever shares meet.
 // Invariants: the same bits for any layout and scheme; a bucket's exchange starts with this rank's
-// last gradient of it, in the same order on all ranks of a group, as untagged FIFO channels
+// last gradient for it, in the same order on all ranks of a group, as untagged FIFO channels
 // require; no call after attach() and connect() allocates.
 #pragma once
 
@@ -32,7 +32,7 @@ class GradientExchange final : public GradientSink {
   void attach(Arena& arena);
   void connect(const Groups& groups, Backend& backend);
 
-  /// Skips gradients and exchange of these buckets in the next step. The same on all ranks.
+  /// Skips gradients and exchange of these buckets in the next step. Must agree on all ranks.
   void skip(SkippedBuckets skipped);
 
   GradientTarget begin(int bucket, int use, int microbatch) override;

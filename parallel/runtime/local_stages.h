@@ -43,8 +43,8 @@ struct LocalStage {
 
 class LocalStages {
  public:
-  /// `memory` is that of the rank's row. `stages[s]` is stage s of the layout, null if on another
-  /// rank. All references must outlive it.
+  /// `memory` is for the rank's row. `stages[s]` is stage s of the layout, null if on another rank.
+  /// All references must outlive it.
   LocalStages(const Layout& layout, const RowMemory& memory, const std::vector<Stage*>& stages,
               int microbatches, Transfers& transfers);
 

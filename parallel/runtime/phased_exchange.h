@@ -18,8 +18,8 @@ class PhasedExchange {
     std::vector<Receive> receives;
   };
 
-  /// `groups` has the communicator of each phase; empty if the rank is alone, with one empty phase.
-  /// `ended` is called when a phase is complete on this rank, before the next one begins.
+  /// `groups` gives the communicator of each phase; empty if the rank is alone, with one empty
+  /// phase. `ended` is called when a phase is complete on this rank, before the next one begins.
   PhasedExchange(std::vector<Communicator*> groups,
                  std::function<void(int exchange, int phase)> ended);
 
@@ -28,7 +28,7 @@ class PhasedExchange {
   /// Reserves capacity in the communicators for all added exchanges.
   void reserve();
 
-  /// Skips an exchange until it is included again. The same on all ranks.
+  /// Skips an exchange until it is included again. Must agree on all ranks.
   void skip(int exchange, bool out) { exchanges_[index(exchange)].out = out; }
   /// Marks the exchange as ready, because its first data is available. It begins after the
   /// preceding exchanges have begun.

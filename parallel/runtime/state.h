@@ -1,7 +1,7 @@
 // Weights and optimizer state of one rank, which survive a change of the assignment.
-// Invariants: a rank has all weights of its buckets, and the optimizer state of its own part of
-// those that train (ZeRO stage 1). Each has a separate block, so that a change of the assignment
-// can allocate and release memory bucket by bucket.
+// Invariants: a rank holds all weights of its buckets, and the optimizer state of its own part of
+// each bucket that trains (ZeRO stage 1). Each has a separate block, so that a change of the
+// assignment can allocate and release memory bucket by bucket.
 #pragma once
 
 #include <functional>
@@ -34,11 +34,11 @@ struct OwnedRun {
 
 class State {
  public:
-  /// Initializes everything to zero. `kinds` is state_kinds(). `memory` must outlive it, and so
-  /// must `assignment` until use() replaces it.
+  /// Initializes everything to zero. `kinds` is state_kinds(). `memory` must outlive it, as must
+  /// `assignment` until use() replaces it.
   State(const Assignment& assignment, int rank, std::vector<std::string> kinds, Memory& memory);
 
-  /// The weights by bucket, all elements; empty if this rank does not have the bucket.
+  /// The weights by bucket, all elements; empty if this rank does not hold the bucket.
   const std::vector<View>& weights() const { return weights_; }
   /// This rank's own part of `bucket` of kind `kind`; empty if it has none.
   View part(std::size_t bucket, std::size_t kind) const;

@@ -1,4 +1,4 @@
-// Checks that weights and optimizer state of a rank are still those of its last update, and that
+// Checks that a rank's weights and optimizer state are unchanged since its last update, and that
 // weights agree between replicas.
 // The owner of a weight updates it and sends it to all other holders. After a bit flip, the next
 // update spreads the owner's value and the effect on gradients to all ranks. So each rank digests
@@ -21,7 +21,7 @@ namespace concertina {
 
 /// A fault in the numbers of a step, whose update was skipped. The same on all working ranks.
 struct StepFault {
-  // data: a rank could not read its part of the batch; its StepEngine::unread() has the reason.
+  // data: a rank could not read its part of the batch; its StepEngine::unread() gives the reason.
   enum class Kind { none, not_finite, state, data } kind = Kind::none;
   std::string what{}, where{};  // for an Error, if not finite
   // state: the ranks with a wrong state or, if unknown, those that differ from each other.
@@ -60,7 +60,7 @@ class StateCheck {
 
   /// Names of this rank's tensors that differ from the record.
   std::vector<std::string> changed() const;
-  /// Names and digests, from the last compare(), of weights that other ranks have too.
+  /// Names and digests, from the last compare(), of weights that other ranks also have.
   std::vector<std::pair<std::string, std::uint64_t>> shared_digests() const;
   /// Copies the weights of a correct rank to the wrong ones. Returns the names of this rank's
   /// tensors that were wrong. Collective over the working ranks.

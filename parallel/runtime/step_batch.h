@@ -25,7 +25,7 @@ class StepBatch {
   /// `arena` is in `memory`, which must outlive this object.
   void attach(Arena& arena, Memory& memory);
 
-  /// Loads microbatches [0, count), starting with batch `batch`, as far as this rank reads them.
+  /// Loads what this rank reads of microbatches [0, count), starting with batch `batch`.
   void load(std::int64_t batch, int count, BatchSource& source);
   /// Replaces all samples that this rank reads with blank_sample().
   void blank();

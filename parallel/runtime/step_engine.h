@@ -68,8 +68,8 @@ class StepEngine {
   /// Packs all weights after other code has written them. Training packs what it changes.
   void refresh();
 
-  /// From now on, steps compute no gradients of these buckets, and their weights and optimizer
-  /// state stay unchanged. The same on all ranks; the flags must outlive the steps.
+  /// From now on, steps compute no gradients for these buckets, and their weights and optimizer
+  /// state stay unchanged. The flags must agree on all ranks and outlive the steps.
   void skip(SkippedBuckets skipped);
 
   /// Trains step `step` (from 1) at learning rate `lr`. With several batches per step, trains that
@@ -79,9 +79,9 @@ class StepEngine {
   /// spare rank the result is unspecified.
   StepResult train(std::int64_t step, std::int64_t update_number, double lr, BatchSource& source,
                    FrozenOutputs* frozen = nullptr);
-  /// Runs forward passes over `count` microbatches, starting with batch `batch`, of at most as many
-  /// batches as a step has; losses() has the sums. Calls `see` with the logits [R,V] on the ranks
-  /// of the last stages.
+  /// Runs forward passes over `count` microbatches, starting with batch `batch`, of no more batches
+  /// than a step has; losses() returns the sums. Calls `see` with the logits [R,V] on the ranks of
+  /// the last stages.
   void evaluate(std::int64_t batch, int count, BatchSource& source,
                 const std::function<void(int microbatch, View logits)>& see = {});
 
@@ -90,7 +90,7 @@ class StepEngine {
   /// Why this rank could not read its part of the last batch, if it could not. The part is then
   /// blank, so that this rank can still finish the step.
   const std::optional<Error>& unread() const { return unread_; }
-  /// StateCheck::repair() after a fault; then packs all weights. Collective over the working ranks.
+  /// Repairs the state after a fault, then packs all weights. Collective over the working ranks.
   std::vector<std::string> repair();
   StateCheck& state_check() { return update_.check(); }
   const StateCheck& state_check() const { return update_.check(); }

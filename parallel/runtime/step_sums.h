@@ -25,14 +25,14 @@ class StepSums {
   /// References must outlive it. Allocates in connect(), since `plan` creates engines of any size.
   StepSums(const Job& job, const Assignment& assignment, int rank, const StateCheck& check);
 
-  /// `working` has the working ranks, numbered by Assignment::working_index().
+  /// `working` spans the working ranks, numbered by Assignment::working_index().
   void connect(Communicator& working, Backend& backend, Watchdog* watchdog);
 
   /// Sets the gradients of these buckets to 0 in the next step.
   void skip(SkippedBuckets skipped) { skipped_ = skipped; }
   /// Adds the squares of this rank's own parts; waits for its kernels.
   void add_gradients(const GradientExchange& gradients);
-  /// Distributes all sums to all working ranks. `losses` has those of this rank by microbatch.
+  /// Distributes all sums to all working ranks. `losses` are this rank's, by microbatch.
   void gather(const std::vector<double>& losses);
 
   /// The state check of working rank `rank`: this rank's before gather(), all ranks' after it.
@@ -64,7 +64,7 @@ class StepSums {
   std::vector<std::vector<TensorRun>> runs_;  // runs of this rank's part
 
   // Squares go from a bucket's owners to the first of them, which adds them up by tensor; losses
-  // and these sums go to all. So a rank has 8 bytes for each block of its own parts and of the
+  // and these sums go to all. So a rank holds 8 bytes for each block of its own parts and of the
   // buckets of which it is the first owner, and 8 bytes per tensor of the model and per microbatch.
   std::vector<double> squares_;
   std::vector<std::size_t> own_squares_;  // by bucket: index of the squares of this rank's part

@@ -41,7 +41,7 @@ class TraceRecorder {
     current().actions[action].end = clock_.mark();
     clock_.leave();
   }
-  /// Called when the next unit is one of this action, in an overlapped pair.
+  /// Called in an overlapped pair when the next unit belongs to this action.
   void turn(std::size_t action) { turns_.push_back({action, clock_.mark()}); }
 
   /// The `start` argument for waited(); 0 outside of a step.

@@ -1,6 +1,6 @@
 // The messages between stages of this rank and stages of other ranks.
-// Invariants: a wait yields the core and feeds the watchdog; every wait is recorded, and so is the
-// time when a message is observed to be complete; nothing is allocated after connect().
+// Invariants: a wait yields the core and feeds the watchdog; every wait is recorded, as is the time
+// when a message is observed to be complete; nothing is allocated after connect().
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ class UnitClock final : public UnitObserver {
   UnitClock(int units, std::size_t marks, KernelClock& clock);
 
   /// Measures every step from now on. By default, where marks cost device time, only the first
-  /// steps and then one of kStride are measured.
+  /// steps and then one in kStride are measured.
   void measure_every_step() { every_step_ = true; }
   void begin_step();
   /// Called when a unit is about to run.

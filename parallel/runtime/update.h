@@ -1,6 +1,6 @@
-// The end of a step: global norm, clipping, optimizer on each rank's parts, and weights back to all
-// holders. Invariant: if a norm or loss is not finite, or the state of a rank has changed, no rank
-// changes a weight.
+// The end of a step: global norm, clipping, optimizer on each rank's parts, and return of the
+// weights to all holders. Invariant: if a norm or loss is not finite, or the state of a rank has
+// changed, no rank changes a weight.
 #pragma once
 
 #include <memory>
@@ -54,7 +54,7 @@ class Update {
   void set_scratch(void* scratch) {
     if (tools_ != nullptr) tools_->attach(scratch);
   }
-  /// `state` has this assignment; `working` has the working ranks. All references must outlive it.
+  /// `state` has this assignment; `working` spans the working ranks. References must outlive it.
   void connect(State& state, Communicator& working, const Groups& groups, Watchdog* watchdog);
 
   /// Excludes these buckets from the next update and its norm.
@@ -63,7 +63,7 @@ class Update {
     sums_.skip(skipped);
     if (weights_) weights_->skip(skipped);
   }
-  /// `losses` are those of this rank's last stages, by microbatch. A fault() changes nothing.
+  /// `losses` come from this rank's last stages, by microbatch. A fault() changes nothing.
   StepResult apply(const UpdateOf& update, const GradientExchange& gradients,
                    const std::vector<double>& losses, TraceRecorder& recorder);
 

@@ -16,7 +16,7 @@ namespace concertina {
 
 class WeightGather {
  public:
-  /// `weights` are those of this rank, by bucket, or empty. All references must outlive it.
+  /// `weights` are this rank's, by bucket, or empty. All references must outlive it.
   WeightGather(const Assignment& assignment, int rank, const std::vector<View>& weights,
                const Groups& groups);
 

@@ -1,7 +1,7 @@
 // Looped breadth-first (Lamy-Poirier 2023, "Breadth-First Pipeline Parallelism"): all microbatches
 // pass through a chunk before the rank continues with the next one, so that each stage's gradients
-// are complete early; backwards are the same, from the last chunk. Microbatches ascend in both
-// directions, because the sum of gradients has a single order.
+// are complete early; backwards do the same, from the last chunk. Microbatches ascend in both
+// directions, because gradients are summed in a single order.
 #include "parallel/generate/schedule_registry.h"
 
 namespace concertina {

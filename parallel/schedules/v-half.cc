@@ -1,6 +1,6 @@
 // V-Half (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", section 4): two chunks
-// in a V, with half of the activations and half of the bubble of 1F1B. 1F1B saves p microbatches of
-// a rank's share of the model, V-Half p / 2 + 1.
+// in a V, with half of 1F1B's activations and half of its bubble. 1F1B saves p microbatches of a
+// rank's share of the model, V-Half p / 2 + 1.
 #include "parallel/generate/building_block.h"
 #include "parallel/generate/weight_fill.h"
 

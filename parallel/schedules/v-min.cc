@@ -1,7 +1,7 @@
 // V-Min (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory", section 4): two chunks in
-// a V, neighbors one step apart, with the shortest possible lifespan: a third of the activations
-// and two thirds of the bubble of 1F1B.
-// Its passes depend on each other closely, so unbalanced stages cost more here.
+// a V, neighbors one step apart, with the shortest possible lifespan: a third of 1F1B's activations
+// and two thirds of its bubble.
+// Its passes depend closely on each other, so unbalanced stages cost more here.
 #include "parallel/generate/building_block.h"
 #include "parallel/generate/weight_fill.h"
 

@@ -1,6 +1,6 @@
 // The definitions of "bubble" used in papers, as a table; extend it by adding an entry. All apply
 // to the compute of one step (F, I, W and B); only the idle share includes the optimizer step.
-// Invariant: pure; with equal stages, each value is that of its paper's formula.
+// Invariant: pure; with equal stages, each value equals its paper's formula.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct BubbleDefinition {
   double (*value)(const Plan& plan, const Timeline& timeline) = nullptr;
 };
 
-/// Every definition, in the order of printing.
+/// Every definition, in printing order.
 std::span<const BubbleDefinition> bubble_definitions();
 
 }  // namespace concertina

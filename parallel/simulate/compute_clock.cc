@@ -14,7 +14,7 @@ double ComputeClock::end(int rank, double start, double seconds) {
   std::vector<Share>& shares = shares_[static_cast<std::size_t>(rank)];
   std::erase_if(shares, [&](const Share& one) { return one.end <= start; });
   // Advances from one start or end of a message to the next. `next` is one of them and later than
-  // `time`, so the number of rounds is at most twice that of messages, whatever the values.
+  // `time`, so there are at most twice as many rounds as messages, whatever the values.
   constexpr double kNone = std::numeric_limits<double>::infinity();
   for (double time = start;;) {
     double rate = 1, next = kNone;

@@ -51,7 +51,7 @@ std::optional<double> MessageClock::posted(int message) {
   const double bytes = costs_.boundary_bytes;
   const double head = std::min(bytes, link.eager_bytes);
   const bool both = one.sent >= 0 && one.posted >= 0;
-  // A link with latency only delays nothing: its messages are available when needed.
+  // A link that has only latency delays nothing: its messages are available when needed.
   const bool latency_alone = std::isinf(link.bandwidth) && link.receive_cpu == 0;
   if (!std::isfinite(link.eager_bytes) && !latency_alone) {
     if (both) carry(message, bytes, std::max(one.sent, one.posted));

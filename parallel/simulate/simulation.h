@@ -62,8 +62,8 @@ class Simulation {
   double next_time() const;
   /// Runs actions of a rank until something else is due before its next one.
   void run_rank(int rank);
-  /// Advances the rank's next action, or pair of overlapping actions. Returns false if it has to
-  /// wait for an event, or if none is left.
+  /// Advances the rank's next action, or pair of overlapping actions. Returns false if it must wait
+  /// for an event, or if none is left.
   bool perform(int rank);
   /// Starts the next `count` actions, moves the rank's clock to their known end, or finishes them
   /// if nothing intervened.
@@ -94,8 +94,8 @@ class Simulation {
   /// The outbox from which the action takes a buffer, or null.
   Outbox* outbox_of(int rank, const Action& action);
   bool has_buffer(int rank, const Outbox& outbox);
-  /// When `rank` polls its transfers next, if nothing of it is due before `time`: between units, or
-  /// immediately if it waits.
+  /// When `rank` polls its transfers next, if nothing of its own is due before `time`: between
+  /// units, or immediately if it waits.
   double look(int rank, double time) const;
   bool post(int rank, const Action& action);
   void posted(int message);

@@ -183,7 +183,7 @@ ok 'found (zb-h1) ' schedule search --microbatches 4 --max-chunks 1
 refused 'not in {step,span}' $small --objective steps
 refused 'not in range 0 to 1' $small --kept-for-w 1.5
 refused --kept-for-w $small --kept-for-w nan
-refused 'the file has costs of 2 stages for 4 ranks' $small --costs stages.csv
+refused 'the file gives costs for 2 stages on 4 ranks' $small --costs stages.csv
 # Invalid and absurd numbers are rejected everywhere; nothing hangs.
 for figure in nan inf -1 1e308 1e-308 '' x; do
   refused "'$figure' is not a number of seconds" schedule simulate 1f1b --costs "1,$figure,1"

@@ -172,7 +172,7 @@ TEST(ScheduleSearch, TakesAFileWithARowPerStage) {
   for (const auto& [ranks, chunks] : {std::pair{4, 0}, {3, 1}, {12, 0}}) {
     const ScheduleSearch search{.ranks = ranks, .microbatches = 6, .max_chunks = chunks};
     expect_has(input_error([&] { search_schedule(search, costs); }).message(),
-               "the file has costs of 6 stages");
+               "the file gives costs for 6 stages");
   }
   std::filesystem::remove(file);
 }

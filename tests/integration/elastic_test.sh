@@ -410,8 +410,8 @@ refused 'freeze.max = 2 has no effect: freeze.policy is "weights-only"' 0 \
   --set freeze.policy=weights-only --set freeze.max=2
 refused 'freeze.unfreeze = "loss" has no effect' 0 --set freeze.policy=weights-only \
   --set freeze.unfreeze=loss
-refused 'parallel.spare = 2 of 2 ranks leaves no rank to work' 2 --set parallel.spare=2
-refused 'freeze.at has "step 2: 5", but the model has 4 layers' 0 --set freeze.policy=list \
+refused 'parallel.spare = 2 of 2 ranks leaves no working rank' 2 --set parallel.spare=2
+refused 'freeze.at contains "step 2: 5", but the model has 4 layers' 0 --set freeze.policy=list \
   --set freeze.every=1 --set 'freeze.at=["step 2: 5"]'
 refused 'no layout with pp = 2 fits 1 rank' 2 --set parallel.pp=2 --set parallel.spare=1
 refused 'should be spare' 2 --set parallel.spare=1 --set 'parallel.layout=[

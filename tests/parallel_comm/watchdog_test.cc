@@ -230,7 +230,7 @@ TEST(Pace, ALostMessageIsACircleOfWhichOneSpeaks) {
   EXPECT_EQ(stall.silence, Silence::cycle);
   EXPECT_EQ(stall.rank, 0);
   EXPECT_EQ(stall.waits_for, 1);
-  expect_has(headline(stall), "a message is lost");
+  expect_has(headline(stall), "a message was lost");
 }
 
 TEST(Pace, WhatReadsIsSlowAndNeverEnded) {

@@ -52,7 +52,7 @@ void check_scratch(std::size_t wanted, std::size_t given, const char* kernel) {
 }
 
 void log_failure(cudaError_t error, const char* call) noexcept {
-  // During unwinding, further errors of a lost device are not reported.
+  // During unwinding, further errors from a lost device are not reported.
   if (error != cudaSuccess && std::uncaught_exceptions() == 0)
     log::error("{} failed: {}, GPU {}", call, cudaGetErrorString(error), current_device());
 }

@@ -1,4 +1,4 @@
-// A shared library of CUDA, loaded at run time, so that the program starts without it.
+// A CUDA shared library, loaded at run time, so that the program starts without it.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// Memory sizes of the operators of the CUDA backend. Needs neither a GPU nor CUDA in the build:
-// `plan` predicts the memory that a run reserves.
+// Memory sizes of the CUDA backend's operators. Needs neither a GPU nor CUDA in the build: `plan`
+// predicts the memory that a run reserves.
 #pragma once
 
 #include <algorithm>
@@ -18,21 +18,21 @@ inline constexpr std::size_t kScratchBytes = std::size_t{8} << 20;
 /// Scratch for cuBLASLt. It affects the choice of algorithm, so all products use the same size.
 inline constexpr std::size_t kProductScratch = std::size_t{32} << 20;
 
-/// Whether a map is computed in fp8. Its products need runs of 16 bytes along every dimension;
-/// other maps use their compute type.
+/// Whether a map is computed in fp8. Its products need a multiple of 16 bytes along every
+/// dimension; other maps use their compute type.
 inline constexpr std::int64_t kFp8Run = 16;
 inline bool in_fp8(const LinearShape& s) {
   return s.products == Products::fp8 && s.rows % kFp8Run == 0 && s.in % kFp8Run == 0 &&
          s.out % kFp8Run == 0;
 }
-/// Sizes of a scale, aligned like operands, and of the partial maxima of a tensor.
+/// Sizes of a scale, aligned like operands, and of a tensor's partial maxima.
 inline constexpr std::size_t kScaleBytes = 16, kMaximumBytes = 2048;
 /// Bytes following the scratch of the product for its input, output gradient and their scales.
 inline std::size_t fp8_scratch(const LinearShape& s) {
   return static_cast<std::size_t>(s.rows * (s.in + s.out)) + 2 * kScaleBytes + kMaximumBytes;
 }
 
-/// Weights in the compute type, shared by both directions, one transposed. In fp8 each has a copy.
+/// Weights in the compute type, shared by both directions, one transposed; in fp8, a copy for each.
 inline std::size_t packed_bytes(const LinearShape& s) {
   const auto weights = static_cast<std::size_t>(s.in * s.out);
   return in_fp8(s) ? 2 * weights + kScaleBytes : weights * size_of(s.compute);
@@ -44,9 +44,9 @@ inline void need(const LinearShape& s, Workspace& workspace) {
 
 /// Maximum number of columns per head in our attention kernels.
 inline constexpr int kMostHeadDim = 128;
-/// cuDNN needs bf16, and heads in runs of 16 bytes. It processes keys in tiles, so without a causal
-/// mask, tokens must fill them. Shared keys use our kernels, because cuDNN rounds their gradient
-/// per head before adding; so does dropout, whose mask must be the same on every backend.
+/// cuDNN needs bf16, and heads of a multiple of 16 bytes. It processes keys in tiles, so without a
+/// causal mask, tokens must fill them. Our kernels run shared keys, whose gradient cuDNN rounds per
+/// head before adding, and dropout, whose mask must be the same on every backend.
 inline constexpr std::int64_t kDnnRun = 8, kDnnKeys = 128;
 inline bool dnn_takes(const AttentionShape& s) {
   return s.compute == DType::bf16 && s.head_dim % kDnnRun == 0 && s.tokens > 1 &&

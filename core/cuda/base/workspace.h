@@ -1,5 +1,5 @@
 // The scratch shared by all operators, inside the block passed to set_workspace().
-// Invariant: work is ordered by one stream, so operators may use the same bytes in turn.
+// Invariant: work is ordered by one stream, so operators may use the same bytes one after another.
 #pragma once
 
 #include <algorithm>

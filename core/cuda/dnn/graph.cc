@@ -45,7 +45,7 @@ void DnnGraph::matmul(Tensor x, Tensor b, Tensor y) {
 }
 
 // cuDNN recognizes these graphs by their form, runs each as a flash-attention kernel, and may
-// reject an equivalent graph of another form. The forms are those of its guide ("Fused flash
+// reject an equivalent graph of another form. The forms come from its guide ("Fused flash
 // attention", forward and backward), for equal numbers of keys and queries.
 //
 // Dimensions: N samples, H heads, T tokens, D columns of a head.

@@ -85,7 +85,7 @@ struct TanhBackward {
   __device__ void operator()(float dy, float y, float& dx) const { dx = dy * (1.0F - y * y); }
 };
 
-/// Each thread has N elements of y[R,F] or dy[R,F], and the corresponding two parts of u[R,2F].
+/// Each thread handles N elements of y[R,F] or dy[R,F] and the corresponding two parts of u[R,2F].
 template <class T, int N>
 __global__ void __launch_bounds__(kElementThreads) gate(const T* u, T* y, Int count, Int f) {
   const Int at = first_element<N>();
@@ -165,7 +165,7 @@ void run(cudaStream_t stream, const ActivationInput& op, void* /*scratch*/) {
   activate_backward(stream, op.kind, op.dy, op.aux, op.dx);
 }
 
-// Rotary position embedding (Su et al. 2021) in place: a thread has N pairs of a head in a row.
+// Rotary position embedding (Su et al. 2021) in place: a thread rotates N pairs of a head in a row.
 //
 // Dimensions: R rows, T tokens per sample, H rotated heads of D columns; N elements per access.
 namespace {

@@ -62,8 +62,8 @@ struct Heads {
   }
 };
 
-/// Dropout of probabilities, passed to kernels by value. Kernels without dropout get one without a
-/// share.
+/// Dropout of probabilities, passed to kernels by value. Kernels without dropout get one whose
+/// share is 0.
 struct ProbabilityDropout {
   DropoutRule rule;
   std::uint32_t tokens, row;  // row: counters per query

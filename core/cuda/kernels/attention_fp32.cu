@@ -1,6 +1,6 @@
-// fp32 attention without tensor cores: simple loops for checks and small models. A warp has four of
-// the block's rows. Of each tile of 32 other rows, a lane has one row to compute scores, and some
-// columns to add weighted rows.
+// fp32 attention without tensor cores: simple loops for checks and small models. A warp processes
+// four of the block's rows. In each tile of 32 other rows, a lane computes scores for one row and
+// adds weighted rows in some columns.
 #include "core/cuda/kernels/attention.cuh"
 #include "core/cuda/kernels/reduce.cuh"
 

@@ -1,5 +1,5 @@
-// Tiles of bf16 attention on tensor cores. A warp has 16 of the block's 64 own rows and all other
-// rows of a tile, with sums in fp32 (FlashAttention-2, Dao 2023).
+// Tiles of bf16 attention on tensor cores. A warp processes 16 of the block's 64 own rows and all
+// other rows of a tile, with sums in fp32 (FlashAttention-2, Dao 2023).
 // Invariant: a tile in shared memory is zero after its last valid row and column, so that products
 // need no mask.
 //

@@ -46,7 +46,7 @@ void over(const char* name, cudaStream_t stream, Int count, bool aligned, F f) {
 }
 
 /// Applies `rule` to corresponding elements of K buffers, passed in the order of the buffers. It
-/// reads those of the first Rule::kRead, and writes those of the last Rule::kWritten.
+/// reads from the first Rule::kRead and writes to the last Rule::kWritten buffers.
 template <class T, class Rule, int K>
 struct ByElement {
   static constexpr int kMost = 16 / sizeof(T);

@@ -54,8 +54,8 @@ void run(cudaStream_t stream, const SumSquares& op, double* sums) {
          aligned({op.x}) && length % 4 == 0, sums);
 }
 
-// Dropout. A block has a run of one sample's elements, a thread N of them: 16 bytes if every sample
-// is aligned to that, with a counter for each 4.
+// Dropout. A block processes a run of one sample's elements, each thread N of them: 16 bytes if
+// every sample is aligned to that, with a counter for every 4.
 namespace {
 
 constexpr unsigned kDropThreads = 256;

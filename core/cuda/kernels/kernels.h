@@ -25,7 +25,7 @@ inline constexpr std::string_view name_of(Format format) {
   return kNames[static_cast<int>(format)];
 }
 
-// The kernels of core/ops.h that are not operators. `scratch` has kScratchBytes on the device, for
+// The kernels of core/ops.h that are not operators. `scratch` is kScratchBytes on the device, for
 // those that need it. Kernels with other needs have separate functions below.
 #define CONCERTINA_RUN(Kernel) void run(cudaStream_t stream, const Kernel& op, void* scratch);
 CONCERTINA_KERNELS(CONCERTINA_RUN)

@@ -1,5 +1,5 @@
 // Instructions without a C++ equivalent: conversion to bf16, tensor cores, and loads for them.
-// The fragment layouts are those of "Matrix Fragments for mma.m16n8k16" in NVIDIA's PTX ISA.
+// The fragment layouts follow "Matrix Fragments for mma.m16n8k16" in NVIDIA's PTX ISA.
 //
 // A lane of a warp has group = lane / 4 and pair = lane % 4.
 #pragma once

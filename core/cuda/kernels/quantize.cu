@@ -107,9 +107,9 @@ __device__ inline std::uint32_t column_of(const std::uint32_t (&rows)[4][2], int
   return column;
 }
 
-/// flipped[C,R] = x[R,C]^T, and straight[R,C] unless it is null. A thread has 4 rows of 8 columns,
-/// and the tile in shared memory has one word per 4 rows of a column. Columns are 33 words apart,
-/// so that neither 4 threads in a row x 8 in a column nor 4 columns x 8 words conflict in a bank.
+/// flipped[C,R] = x[R,C]^T, and straight[R,C] unless it is null. A thread casts 4 rows of 8
+/// columns; the tile in shared memory has one word per 4 rows of a column. Columns are 33 words
+/// apart to avoid bank conflicts of 4 threads in a row x 8 in a column, and of 4 columns x 8 words.
 template <Format kFormat, class T>
 __global__ void __launch_bounds__(kCastThreads)
     cast_flipped(const T* x, Int rows, Int columns, const float* parts, unsigned part_count,

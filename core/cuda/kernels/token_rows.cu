@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kElementThreads)
     places[s] = static_cast<int>(max(Int{1}, min(static_cast<Int>(lengths[s]), t)) - 1);
 }
 
-/// Each thread has one row of targets[S,T], and counts the earlier ones with a target: T loads,
+/// Each thread handles one row of targets[S,T], and counts the earlier ones with a target: T loads,
 /// which all threads of a sample share, instead of a scan. places[S,M], taken[S,M]; `count` is S T.
 __global__ void __launch_bounds__(kElementThreads)
     find_targets(const int* targets, int* places, int* taken, Int count, Int t, Int most) {

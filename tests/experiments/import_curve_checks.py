@@ -57,7 +57,7 @@ def check_runs(concertina):
                                ([10, 20, 30, 40, 30, 40, 50, 60], [10, 20, 30, 40, 50, 60], "resume"), ([5, 10, 15, 20, 5, 10, 7], None, ""),
                                ([1, 2, 3, 4, 5, 6, 7, 4, 5, 1, 2, 3], [1, 2, 3], "only the run that starts"), ([1, 2, 1, 2, 3, 4, 3, 4], None, "")):
         if left is None:
-            no(state(steps), "trainer_state.json", words="fall back")
+            no(state(steps), "trainer_state.json", words="go back")
             continue
         got, _, said = ours(state(steps), "trainer_state.json")
         assert [(step, row["loss"]) for step, row in got.items()] == [
@@ -65,7 +65,7 @@ def check_runs(concertina):
     rows = lambda steps: "".join(f"{step},{9 - step / 100}\n" for step in steps)
     no("step,loss\n" + rows(range(0, 100, 10)) + rows(range(0, 40, 10)).replace("9", "8"), "log.csv", words="another run or epoch starts")
     assert list(ours("step,loss\n" + rows(range(90, -1, -10)), "log.csv")[0]) == list(range(0, 100, 10))  # newest first
-    no("step,loss\n" + rows([50, 10, 40, 20, 80, 30]), "log.csv", words="fall back")
+    no("step,loss\n" + rows([50, 10, 40, 20, 80, 30]), "log.csv", words="go back")
     for head, row in (("epoch,iter,loss", "{},{},{}"), ("epoch,step,loss,learning_rate", "{},{},{},0.1"), ("Epoch,Step,Train Loss", "{},{},{}"), ("loss,n,step,epoch_num", "{2},0,{1},{0}")):
         for begin in (0, 1):
             text = "".join(row.format(epoch, step + begin, 9 - epoch - step / 10) + "\n" for epoch in (1, 2, 3) for step in range(4))

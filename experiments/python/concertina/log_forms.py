@@ -117,7 +117,7 @@ def last_run(rows: list[dict], notes: list[str], source: pathlib.Path | None = N
     for figure in ("loss", "validation_loss"):
         count, times = sum(figure in row for row in rows), sum(figure in rows[at] and ("loss" in rows[at] or figure in rows[at - 1]) for at in falls)
         if times and (2 * times >= count or times > 1 and 4 * times >= count):
-            raise ValueError(f"steps have two {figure} in succession or go back, {times} times in {count}: the log may mix ranks or runs. "
+            raise ValueError(f"the steps go back or have two values of {figure}, {times} times in {count}: the log may mix ranks or runs. "
                              "Keep one of them")
     if not falls:
         return rows

@@ -65,7 +65,7 @@ void reserve_slots(File& file, const CacheSlots& slots) {
     if (error.system_error() != ENOSPC) throw;
     std::error_code ignored;
     const auto space = std::filesystem::space(file.path(), ignored);
-    throw_failure(fmt::format("not enough space for {:.1f} MiB: {:.1f} MiB are free",
+    throw_failure(fmt::format("not enough space for {:.1f} MiB: {:.1f} MiB is free",
                               static_cast<double>(slots.file_bytes()) / (1 << 20),
                               static_cast<double>(space.available) / (1 << 20)),
                   file.path(), "use a smaller budget, or free space there");

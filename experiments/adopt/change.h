@@ -40,7 +40,7 @@ struct Change {
 };
 
 /// The advice for a checkpoint that lacks the state of a policy.
-inline constexpr const char* kOtherCheckpoint = "a checkpoint of this version, or another run.name";
+inline constexpr const char* kOtherCheckpoint = "this version's checkpoint, or another run.name";
 
 class ChangePolicy {
  public:
@@ -61,8 +61,8 @@ class ChangePolicy {
                        const std::string& source) = 0;
 };
 
-/// Adopts `change` and adds its durations to the event that caused it. If a rank lacks memory, adds
-/// that reason to an event of `change` and leaves the run as it is. Collective.
+/// Adopts `change` and adds its durations to the event that caused it. If a rank lacks memory,
+/// records that in an event of `change` and leaves the run unchanged. Collective.
 std::optional<Adoption> adopt_change(Change& change, Trainer& trainer, int threads);
 
 }  // namespace concertina

@@ -39,14 +39,14 @@ class Freezing final : public ChangePolicy {
  private:
   void add(const RunView& view, const Trainer& trainer);
   FreezeDecision ask(const RunView& view, Trainer& trainer);
-  /// Skips weight gradients from now on: those planned, or none.
+  /// From now on, skips the planned weight gradients, or none.
   void skip(Trainer& trainer) const;
 
   const Job& job_;
   const FreezeRules rules_;
   const std::int64_t every_;
   std::vector<int> layer_of_bucket_;  // -1: no layer
-  std::vector<double> squares_;       // by layer, of one step
+  std::vector<double> squares_;       // by layer, for one step
   bool has_reference_ = false;
   FreezeState state_;
   FreezeSums sums_;

@@ -99,8 +99,8 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
   settled_ = std::min(settled_ + 1, kMeasuredSteps);
   wanted_.reset();
   if ((!change.next && !view.due(config_.elastic.every)) || settled_ < kMeasuredSteps) return;
-  // A longer run.steps may resume from here and must then have made the decisions of a run planned
-  // that long. With measured times, a change after the last step never pays.
+  // A run with larger run.steps may resume from here and must then have made the decisions of a run
+  // of that length. With measured times, a change after the last step never pays off.
   if (policy_.by_times && view.step == view.steps) return;
   if (std::optional<RunEvent> event = outcome()) change.events.push_back(std::move(*event));
   const double began = concertina::now();
@@ -141,7 +141,7 @@ void Repartition::report_ranks(bool leads, LayoutDecision& decision) {
   if (news && leads && !decision.next) log::info("{}", text);
 }
 
-/// The freezes after this step that freeze more than is frozen now.
+/// The freezes after this step that go beyond what is frozen now.
 std::vector<LayoutPeriod> Repartition::ahead(const RunView& view, const Job& job,
                                              int frozen) const {
   std::vector<LayoutPeriod> periods;
@@ -296,7 +296,7 @@ nlohmann::json Repartition::progress() const {
 void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
                           const std::string& source) {
   if (!progress.contains("batches") && options_.grows && trainer.done() > 0)
-    throw_failure("the checkpoint has no state of elastic.batch = \"grows\"", source,
+    throw_failure("the checkpoint lacks state for elastic.batch = \"grows\"", source,
                   kOtherCheckpoint);
   if (progress.is_null()) return;
   std::optional<Request> stored;
@@ -308,7 +308,7 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
     batches = progress.value("batches", batches);
     // Only the times of this launch's steps are known.
     if (!policy_.by_times) settled_ = progress.value("settled", kMeasuredSteps);
-    // Kept even if the world has another size: a later launch may have this one again.
+    // Kept even if the world size differs: a later launch may have this one again.
     world_ = progress.value("world", 0);
     layout_ = progress.value("layout", nlohmann::json());
     if (world_ == trainer.world().size() && config_.elastic.policy != "none")

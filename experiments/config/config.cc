@@ -67,7 +67,7 @@ std::string readers_text(const Key& idle, const Key& chooser, const RunConfig& c
   return read.empty() ? fix : fmt::format("{}; {} reads {}", fix, chosen, fmt::join(read, ", "));
 }
 
-/// A key without effect is more likely a mistake than intended. A base config may set it for
+/// A key without effect is more likely a mistake than intentional. A base config may set it for
 /// configs that choose what reads it.
 void check_effect(const Key& key, const RunConfig& config) {
   const Key* const idle = unread(key, config);
@@ -121,12 +121,12 @@ FreezeRules rules_for(const RunConfig& config, int layers, int most) {
   return rules;
 }
 
-/// Runs the freeze policy's checks of its options.
+/// Runs the freeze policy's checks on its options.
 void check_policy(const RunConfig& config) {
   if (!layers_follow(config)) rules_for(config, config.model.layers, config.model.layers);
 }
 
-/// Runs the data format's checks of its options.
+/// Runs the data format's checks on its options.
 void check_format(const RunConfig& config) {
   const DatasetFormat& format = find_format(config.data.format);
   if (format.check != nullptr) with_places(config, [&] { format.check(config.data.options); });

@@ -14,7 +14,7 @@ namespace concertina {
 void read_config(std::string_view toml, const std::string& source, RunConfig& config);
 /// Reads an overlay from a file. Throws Error{bad_input} if it cannot be read.
 void read_config_file(const std::string& path, RunConfig& config);
-/// Reads the config.toml of a run directory and sets the run's name and place from `path`, since
+/// Reads the config.toml of a run directory and sets the run's name and location from `path`, since
 /// the directory may have been moved.
 void read_run_directory(const std::string& path, RunConfig& config);
 /// Sets one key from `table.key=value`. The value is TOML; strings need no quotes.

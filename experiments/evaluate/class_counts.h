@@ -32,7 +32,7 @@ struct Confusion {
   }
 };
 
-/// Numbers of correct, wrong and missed predictions of a class.
+/// Numbers of correct, wrong and missed predictions for a class.
 struct ClassCounts {
   std::int64_t right = 0, wrong = 0, missed = 0;
 

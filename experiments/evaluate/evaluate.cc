@@ -101,7 +101,7 @@ std::string confusion_text(const Validation& validation, std::span<const std::st
 
 namespace {
 
-/// Sends the model's predictions for held-out samples from the ranks of the last stages to all.
+/// Sends predictions for held-out samples from the ranks of the last stages to all ranks.
 class Answers {
  public:
   Answers(Trainer& trainer, const std::shared_ptr<const Dataset>& dataset, Split split,

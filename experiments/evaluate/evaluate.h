@@ -22,7 +22,7 @@ inline constexpr std::int64_t kEvaluationBatch = 4096;
 
 /// Batches that `train` evaluates if eval.batches is -1; a few seconds for a small model.
 inline constexpr std::int64_t kDefaultBatches = 16;
-/// HeldOut::batches of `train`, at its end and before.
+/// HeldOut::batches for `train`, at its end and before that.
 std::int64_t final_batches(const EvalSection& eval);
 std::int64_t periodic_batches(const EvalSection& eval);
 
@@ -31,7 +31,7 @@ std::int64_t periodic_batches(const EvalSection& eval);
 struct HeldOut {
   Split split = Split::validation;  // or test
   std::int64_t batches = 0;
-  /// Called during the evaluation with the finished targets, their total and the seconds so far.
+  /// Called during the evaluation with the finished and total targets and the seconds so far.
   std::function<void(std::int64_t done, std::int64_t of, double seconds)> progress{};
 };
 

@@ -1,6 +1,6 @@
 // Computes a task's metrics besides the loss from the logits of held-out samples. Invariants:
 // counts are summed, and other numbers are summed in sample order, so metrics have the same bits
-// with any layout; all ranks have them.
+// with any layout, and all ranks have them.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class Predictions {
   virtual Confusion confusion(std::span<const double> /*numbers*/) const { return {}; }
 };
 
-/// The index of the largest logit, the first one of equals.
+/// The index of the largest logit; the first of several equal ones.
 template <class T>
 std::size_t likeliest(std::span<const T> logits) {
   return static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
@@ -41,7 +41,7 @@ std::size_t likeliest(std::span<const T> logits) {
 
 /// Creates the predictions for the targets that the model reads: classes for a label, scores for
 /// scores, classes of words for tags, spans for a start and an end. Returns null for others: tokens
-/// are only scored by their loss.
+/// are scored only by their loss.
 std::unique_ptr<Predictions> make_predictions(const RunConfig& config, std::span<const Field> reads,
                                               std::shared_ptr<const Dataset> dataset, Split split);
 

@@ -18,8 +18,8 @@ std::string pipeline_of(const RunConfig& config);
 
 /// Everything transformers needs to turn text into the inputs that the model of `config` was
 /// trained on: the tokenizer's files, a tokenizer.json (except for a SentencePiece model) and a
-/// tokenizer_config.json. Marks that the run has put around texts and that are missing in the files
-/// are written to tokenizer.json. Empty for a model that reads no tokens. Input errors: those of
+/// tokenizer_config.json. Marks that the run put around texts and that the files lack are written
+/// to tokenizer.json. Empty for a model that reads no tokens. Input errors: those of
 /// make_tokenizer().
 FileTexts exported_tokenizer(const RunConfig& config);
 

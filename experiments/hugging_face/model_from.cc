@@ -87,7 +87,7 @@ void adopt_model_from(RunConfig& config) {
   adopt_tokenizer(published, config);
   adopt_class_names(published, config);
   require_classes(config);
-  // Checks config.json before memory is allocated. A config.json alone can be planned.
+  // Checks config.json before memory is allocated. A config.json alone is enough for `plan`.
   if (has_safetensors(config.model.from)) PublishedWeights(config.model.from, published, config);
 }
 

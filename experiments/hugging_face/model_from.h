@@ -1,4 +1,4 @@
-// The source named by model.from: a folder of Hugging Face's transformers, or a Concertina run.
+// The source named by model.from: a Hugging Face transformers folder, or a Concertina run.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ void adopt_model_from(RunConfig& config);
 /// Copies model.from's config.json, if there is one, to the run.
 void keep_model_from(const RunConfig& config);
 
-/// Replaces the weights that trainer.initialize() created with those of model.from; each rank reads
+/// Replaces the weights that trainer.initialize() created with those in model.from; each rank reads
 /// the tensors of its units. Heads that the model lacks keep their initial weights, and rank 0 logs
 /// this. Collective.
 void start_from(Trainer& trainer, const RunConfig& config);

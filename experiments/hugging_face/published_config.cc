@@ -85,7 +85,7 @@ std::string all_types() {
   return fmt::format("{}", fmt::join(names_of(published_models()), ", "));
 }
 
-/// The model type for a config.json without one, as early versions wrote it: the type whose tensor
+/// The model type for a config.json without one, as early versions wrote: the type whose tensor
 /// names begin like those of the folder; of several, the one with the architecture.
 std::string type_of_tensors(const std::string& folder, const std::string& path,
                             const PublishedJson& file) {
@@ -174,7 +174,7 @@ std::string config_text(const PublishedConfig& published, const KeyMapping& key,
               published.path, "one of: " + all);
 }
 
-/// A key of theirs that sets one of ours.
+/// One of their keys that sets one of ours.
 struct DeclaredValue {
   const KeyMapping* key = nullptr;
   std::string text;  // as text of our config key

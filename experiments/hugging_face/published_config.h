@@ -52,8 +52,8 @@ PublishedConfig read_published_config(const std::string& folder);
 /// error: a key is set to another value.
 void adopt_published(const PublishedConfig& published, RunConfig& config);
 
-/// Whether `key` of a config.json, or an object that contains it, affects no result of any model:
-/// "task_specific_params.text-generation".
+/// Whether `key` of a config.json, or an object that contains it, does not affect the results of
+/// any model: "task_specific_params.text-generation".
 bool is_harmless(std::string_view key);
 
 }  // namespace concertina

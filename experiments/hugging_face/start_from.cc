@@ -56,7 +56,7 @@ void read_weights(State& state, const std::string& source,
       if (!read(original < 0 ? tensor.name : buckets[at(original)].name, values)) continue;
       // Checkpoints refuse larger values as well: their squares overflow.
       if (!std::ranges::all_of(values, [](float value) { return std::abs(value) < 0x1p64F; }))
-        throw_input(fmt::format("the weights of {} have a NaN, an infinity or a value above 2^64",
+        throw_input(fmt::format("the weights of {} contain a NaN, infinity or value above 2^64",
                                 tensor.name),
                     source, "a model with finite weights");
       mirror.upload();

@@ -203,7 +203,7 @@ StoredWeights::StoredWeights(const std::string& commit, const RunConfig& config)
     if (tensor == untied_table_) {
       if (!tied) continue;  // the head's table is not used
       throw_input(fmt::format("this run froze its embedding and trained its head: the token tables "
-                              "'{}' and '{}' differ, and this model has one",
+                              "'{}' and '{}' differ, but this model has only one",
                               tensor, kTokenTable),
                   commit, "an earlier checkpoint, or a run with freeze.tied = \"freezes\"");
     }

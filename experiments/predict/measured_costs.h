@@ -1,4 +1,4 @@
-// costs.json: the measured times of the units and the machine of a run, from which other schedules,
+// costs.json: the measured times of a run's units and machine, from which other schedules,
 // partitions and worlds can be predicted. Written by `train` into the run directory and by `bench
 // step --write-costs`; read by every `--costs`. Invariant: read(write(costs)) == costs; it is
 // self-contained because it includes the run's config.
@@ -24,8 +24,8 @@ struct MeasuredCosts {
   bool operator==(const MeasuredCosts&) const = default;
 };
 
-/// The times of the units of `trainer`'s model in its last steps, and the costs of its machine
-/// except for links. `cores`: per host, if its ranks share them. Collective.
+/// Unit times of `trainer`'s model in its last steps, and the costs of its machine except links.
+/// `cores`: per host, if its ranks share them. Collective.
 StepCosts measure_steps(Trainer& trainer, Backend& backend, int cores = 0);
 
 /// The times of the steps that `trainer` has run, and of the links, which are probed now. `record`,

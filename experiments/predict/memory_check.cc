@@ -81,7 +81,7 @@ void require_free(std::size_t wanted, Trainer& trainer, int threads, std::size_t
     const std::size_t sum =
         std::accumulate(sharers.wanted.begin(), sharers.wanted.end(), sharers.shared);
     if (sum > free)
-      throw_input(fmt::format("{}: {}, {} are free", name, text(sharers), gib_text(free)),
+      throw_input(fmt::format("{}: {}, but {} is free", name, text(sharers), gib_text(free)),
                   on_gpu(trainer) ? config.where("run.device") : name,
                   sharers.shared > 0 && sum - sharers.shared <= free
                       ? "a smaller cache.memory"

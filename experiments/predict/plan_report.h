@@ -34,9 +34,9 @@ PlanSource plan_source(const Job& job, const Assignment& assignment, const RunCo
                        const PlanOptions& options, int threads);
 
 /// The report of `plan show`. `memory` groups ranks with equal values; `peak_bytes` is that of the
-/// largest rank, as are `checkpoint_copy_bytes` and `snapshot_bytes`, which are additional;
-/// `left_out` lists what is not included in products at `rate_gflops_per_s`, and both are replaced
-/// with `costs_from` if units were measured; for `links` see links_json(). `machine`: the memory to
+/// largest rank, as are the additional `checkpoint_copy_bytes` and `snapshot_bytes`; `left_out`
+/// lists what is not included in products at `rate_gflops_per_s`, and both are replaced with
+/// `costs_from` if units were measured; for `links` see links_json(). `machine`: the memory to
 /// compare with, nullopt if unknown. Throws Error{bad_input} if no layout fits the world size.
 nlohmann::ordered_json plan_report(const RunConfig& config, const PlanOptions& options,
                                    const std::optional<MemoryBytes>& machine);
@@ -63,8 +63,8 @@ std::string course_text(const nlohmann::ordered_json& report);
 
 /// `plan move`: the data moved by a change of the layout (move_report.cc). `moved_bytes` is the
 /// total between ranks; `state_bytes` that of the largest rank, before and after; `extra_bytes` the
-/// maximum of any rank besides the larger of its states; `seconds`, of the slowest rank, exists if
-/// `options` name a machine. `from` and `to`: keys for with_layout_keys(), on top of `config`;
+/// maximum of any rank beyond the larger of its states; `seconds`, of the slowest rank, is present
+/// if `options` name a machine. `from` and `to`: keys for with_layout_keys(), on top of `config`;
 /// empty: the config's layout.
 nlohmann::ordered_json move_report(const RunConfig& config, const PlanOptions& options,
                                    const std::string& from, const std::string& to);

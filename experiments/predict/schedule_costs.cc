@@ -80,7 +80,7 @@ std::vector<StageCosts> read_stage_costs(const std::string& path) {
                               fmt::to_string(fmt::join(cells, ","))),
                   place, kStageCostsHint);
   }
-  if (rows.empty()) throw_input("the file has no costs", path, kStageCostsHint);
+  if (rows.empty()) throw_input("the file contains no costs", path, kStageCostsHint);
   return rows;
 }
 
@@ -164,7 +164,7 @@ void ScheduleCosts::read_links(const LinkOptions& options) {
     throw_input("the run's model already determines the message size", "--boundary-bytes",
                 "--costs RUN without it");
   if (!source_ && options.links.empty() && options.boundary_bytes)
-    throw_input("the size of messages is given, but no links", "--boundary-bytes",
+    throw_input("the message size is given, but no links", "--boundary-bytes",
                 "--links machine.toml as well, as `concertina bench links` writes it");
   if (options.links.empty()) return;
   if (!source_ && !options.boundary_bytes)

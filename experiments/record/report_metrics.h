@@ -20,7 +20,7 @@ struct StepTotals {
   std::int64_t steps = 0;  // with a known duration
   double seconds = 0;      // total duration
   MetricValue median_seconds = kNoValue;
-  MetricValue tokens_per_s = kNoValue;  // without durations, over steps with equally many tokens
+  MetricValue tokens_per_s = kNoValue;  // without durations, over steps with equal token counts
   MetricValue bubble = kNoValue;        // share of the seconds of steps that have one
 };
 StepTotals total(const std::vector<MetricsPoint>& metrics);

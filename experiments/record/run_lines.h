@@ -1,6 +1,6 @@
 // The lines of metrics.jsonl and events.jsonl as values, including decisions of a run that change
-// neither its layout nor its frozen layers. Invariant: a key that is missing or has another type is
-// NaN or an empty text.
+// neither its layout nor its frozen layers. Invariant: a key that is missing or has the wrong type
+// becomes NaN or empty text.
 #pragma once
 
 #include <map>

@@ -23,7 +23,7 @@ struct RunTrace {
   Plan plan;
   std::vector<std::size_t> saved_bytes, grad_bytes;  // of a microbatch, by stage
   std::size_t boundary_bytes = 0;                    // of a message between stages
-  double clock_error = 0;                            // seconds, the maximum of all ranks
+  double clock_error = 0;                            // seconds, the maximum over all ranks
   std::vector<std::vector<StepRecord>> steps;        // by step, then rank
 
   int ranks() const { return static_cast<int>(plan.rows.size()); }

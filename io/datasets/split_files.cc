@@ -239,7 +239,7 @@ std::vector<Option> split_options() {
            0},
           {.name = "missing_classes",
            .default_value = false,
-           .help = "whether training, validation or test may lack a class of another split",
+           .help = "whether training, validation or test may lack a class that another has",
            .only_checks = true}};
 }
 

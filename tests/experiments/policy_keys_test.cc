@@ -83,7 +83,7 @@ TEST(IdlePolicies, AreNamedWhereNoDecisionComesBeforeTheEnd) {
     const std::string set = fmt::format("freeze.policy={}", policy);
     const std::string text = idle({set}, epochs);
     expect_has(text, "nothing will ever be frozen: freeze.policy = ");
-    expect_has(text, "decides at the ends of epochs of 57 steps, but the run has only 30 steps");
+    expect_has(text, "decides after each epoch of 57 steps, but the run has only 30 steps");
     expect_has(text, "set freeze.every");
     expect_has(idle({set}, pace), "decides every 100 steps, but the run has only 30 steps");
     expect_has(idle({set}, last), "decides every 30 steps, but the run has only 30 steps");

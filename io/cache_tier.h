@@ -3,7 +3,7 @@
 // read() returns only what a single write() stored for the same key, even if another process is
 // writing the slot or was killed while writing, bits flip, or the file is truncated. An entry is
 // therefore copied to the reader's memory before its hash is checked, and the file is never mapped:
-// touching a truncated page, or one that the file system has no space for, would raise SIGBUS. The
+// touching a truncated page, or one for which the file system has no space, would raise SIGBUS. The
 // format is in io/README.md.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Chrome's trace-event format, which Perfetto (ui.perfetto.dev) and chrome://tracing open. Source:
+// Chrome's trace-event format, which Perfetto (ui.perfetto.dev) and chrome://tracing read. Source:
 // "Trace Event Format", the Chromium project. A process has tracks and counters, a track has
 // slices, which are nested or disjoint, and arrows connect slices. Invariants: each event is on a
 // separate line, so that large files can be read piecewise; times are microseconds in the file and

@@ -19,7 +19,7 @@ std::string find_program(const std::string& program);
 std::string why_not_writable(const std::string& path);
 
 /// Throws for the errno of `call` on `path`, with advice for common causes (no space, file-size
-/// limit, ...): bad input if another path would be right, as without permission, else a failure.
+/// limit, ...): bad input if another path would help, as without permission; else a failure.
 [[noreturn]] void throw_io(std::string_view call, const std::string& path);
 
 /// Owns one open file descriptor.
@@ -93,7 +93,7 @@ enum class FilePlace {
   secret,  // like `shared`, and readable by nobody else
 };
 /// Whether `path` belongs to this user, to root, or to the owner of its directory. Other files in a
-/// run directory were put there by somebody else.
+/// run directory were put there by someone else.
 bool is_own(const std::string& path);
 
 /// Opens a regular file, for reading unless `flags` of open(2) say otherwise, without ever

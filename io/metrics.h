@@ -1,5 +1,5 @@
-// A run's metrics.jsonl, events.jsonl and result.json. Invariant: a reader sees complete lines, and
-// each step once even after a resume.
+// A run's metrics.jsonl, events.jsonl and result.json. Invariant: a reader sees only complete
+// lines, and each step once even after a resume.
 #pragma once
 
 #include <cstdint>

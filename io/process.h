@@ -15,8 +15,8 @@ struct ProcessOptions {
   std::vector<std::string> words;  // the program, looked up on PATH, and its arguments
   std::map<std::string, std::string> environment{};  // added to that of this process
   std::vector<int> cpus{};                           // logical CPUs; empty: inherited
-  /// Descriptors for the standard streams. -1 means /dev/null for input and output, and inheritance
-  /// for errors.
+  /// Descriptors for the standard streams. -1 means /dev/null for input and output, and the
+  /// inherited stream for errors.
   int in = -1, out = -1, errors = -1;
   bool terminate_with_parent = false;  // receives SIGTERM when this process exits
 };

@@ -1,6 +1,6 @@
 // Conversion of TOML nodes to values, with errors that give the location. Invariant: configs,
-// studies and machine files are read only through this file, so that each error names file, line,
-// column, key and what is expected, including the nearest known name.
+// studies and machine files are read only through this file, so that each error names the file,
+// line, column, key and what is expected, including the nearest known name.
 #pragma once
 
 #include <toml++/toml.h>

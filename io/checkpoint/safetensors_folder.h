@@ -1,4 +1,4 @@
-// The tensors of a model in a folder, stored like Hugging Face's transformers does: in
+// The tensors of a model in a folder, stored as by Hugging Face's transformers: in
 // model.safetensors, or in model-00001-of-00002.safetensors ... and an index. Invariant: during
 // writing, a folder contains the old tensors, the new ones, or no readable ones, but never a mix.
 #pragma once
@@ -50,8 +50,8 @@ class SafetensorsFolder {
 class SafetensorsFolderWriter {
  public:
   /// `tensors` are those of SafetensorsWriter. They are distributed by name over files of at most
-  /// `most` bytes (0: a single file); a larger tensor gets a separate file. The folder must exist
-  /// and keeps its content until finish(). Removes the files of a killed writer. Throws
+  /// `most` bytes (0: a single file); a larger tensor gets its own file. The folder must exist and
+  /// keeps its content until finish(). Removes the files of a killed writer. Throws
   /// Error{bad_input} if another process is writing there.
   SafetensorsFolderWriter(const std::string& folder, std::vector<StoredTensor> tensors,
                           std::uint64_t most);

@@ -39,7 +39,7 @@ constexpr std::uint64_t kMostDescription = 64 << 20;
 struct SnapshotTail {
   char magic[8] = {'c', 'o', 'n', 'c', 's', 'n', 'p', '2'};
   std::uint64_t text_bytes = 0;
-  Sha256Digest mac{};  // of the text, which has the hashes of all parts
+  Sha256Digest mac{};  // of the text, which contains the hashes of all parts
 };
 constexpr SnapshotTail kNoTail;
 

@@ -14,7 +14,7 @@ namespace concertina {
 /// without white space, or 32 tokens if the tokenizer is unknown. Throws Error{bad_input} if a part
 /// with separate files has more than data.most_overlap of its blocks in common; otherwise, it
 /// warns. Text that was changed in every block is not detected. Takes time proportional to the text
-/// on all cores of this process, and about 16 MiB plus as much per core.
+/// on all cores of this process, and about 16 MiB plus 16 MiB per core.
 void verify_tokens(const WindowedTokens& parts, const std::function<void()>& progress);
 
 }  // namespace concertina

@@ -76,7 +76,7 @@ class TokenFiles final : public TokenSequence {
   std::int64_t vocabulary_;
 };
 
-/// Describes the tokenizer of this fingerprint in a comparison with `other`.
+/// Describes the tokenizer with this fingerprint in a comparison with `other`.
 std::string called(const std::string& fingerprint, const std::string& other) {
   if (fingerprint == or_bytes(nullptr)->fingerprint())
     return fmt::format("\"{}\"", kBytesTokenizer);

@@ -1,5 +1,5 @@
 // Long token sequences, split into samples of T tokens and the token following each. Invariants: an
-// epoch has each of its windows once; held-out tokens are never used for training.
+// epoch contains each of its windows once; held-out tokens are never used for training.
 //
 // Dimensions: T tokens of a sample, N tokens of the training part.
 #pragma once

@@ -70,7 +70,7 @@ class TarReader {
   [[noreturn]] void refuse(const std::string& why) const {
     throw_input(fmt::format("cannot read the tar file: {}", why),
                 name_.empty() ? path_ : fmt::format("{}: member '{}'", path_, name_),
-                "use an undamaged tar file, plain or compressed by gzip or zstd");
+                "use an undamaged tar file, plain or compressed with gzip or zstd");
   }
 
  private:

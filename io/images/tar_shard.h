@@ -1,4 +1,4 @@
-// The members of a tar file, plain or compressed by gzip or zstd. Invariant: members are regular
+// The members of a tar file, plain or compressed with gzip or zstd. Invariant: members are regular
 // files, in the order of the tar.
 #pragma once
 

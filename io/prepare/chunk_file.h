@@ -10,8 +10,8 @@ namespace concertina {
 
 /// Returns "FOLDER/chunk-00000012".
 std::string chunk_path(const std::string& folder, std::uint64_t chunk);
-/// Replaces an existing file. `key` is TextChunks::key(). The write is not durable: damage by a
-/// power failure is detected by the hash.
+/// Replaces an existing file. `key` is TextChunks::key(). The write is not durable: damage caused
+/// by a power failure is detected by the hash.
 void save_chunk(const std::string& path, const std::string& key, const ChunkTokens& chunk);
 
 /// Whether a chunk's file is missing, damaged, from another preparation, or complete.

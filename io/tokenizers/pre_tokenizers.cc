@@ -29,7 +29,7 @@ constexpr Entry<Behavior> kBehaviors[] = {{"Removed", Behavior::removed},
                                           {"MergedWithNext", Behavior::with_next},
                                           {"Contiguous", Behavior::contiguous}};
 
-/// Combines matches and the parts between, passed from left to right, by a behavior.
+/// Combines matches and the parts between, passed from left to right, according to a behavior.
 class PartJoiner {
  public:
   PartJoiner(Behavior behavior, Stretch stretch, const UseStretch& use)

@@ -12,7 +12,7 @@
 
 namespace concertina {
 
-/// A direct-mapped cache: a word replaces the one with the same hash slot. Not thread-safe.
+/// A direct-mapped cache: a word replaces the one in the same hash slot. Not thread-safe.
 class WordMemory {
  public:
   /// Appends the tokens of `word` according to `model`.

@@ -47,7 +47,7 @@ TEST(FreezeKeys, NoLayerFreezesInTheWarmUpUnlessThatIsAsked) {
   const auto early = [&](std::vector<std::string> sets) {
     return early_freezing(freeze_rules(load_config({}, sets), spec_of_layers(4)), points, 20);
   };
-  expect_has(early({list, at}), "freezes a layer after step 8, before the warm-up");
+  expect_has(early({list, at}), "freezes a layer after step 8, before learning-rate warm-up");
   EXPECT_EQ(early({list, at, "freeze.after=20"}), "");
   EXPECT_EQ(early({"freeze.policy=linear", "freeze.after=0"}), "");
 }

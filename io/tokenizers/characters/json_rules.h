@@ -1,4 +1,4 @@
-// Reads the rules in a tokenizer.json such that nothing that affects tokens is ignored.
+// Reads the rules in a tokenizer.json so that nothing that affects tokens is ignored.
 #pragma once
 
 #include <cstdint>

@@ -47,7 +47,7 @@ Header sealed(Header header) {
 }
 
 EntryHeader entry_header(const CacheKey& key, std::span<const std::byte> data) {
-  // The clock is the same for all processes of the host; its low half wraps around after 4 s.
+  // The clock is the same for all processes on the host; its low half wraps around after 4 s.
   const auto time = std::chrono::steady_clock::now().time_since_epoch().count();
   return sealed(EntryHeader{key.prefix, key.sample, key.slot, xxh3(data),
                             static_cast<std::uint32_t>(time), 0});

@@ -41,7 +41,7 @@ class CacheTier {
   /// Creates a file in `directory` with space for all slots, all empty. Throws if there is not
   /// enough space.
   static CacheTier create(const std::string& directory, const CacheSlots& slots);
-  /// Opens the file that another process of this host has created and still has open, given its
+  /// Opens the file that another process on this host created and still has open, given its
   /// shared(). Throws Error{bad_input} if this process cannot access it.
   static CacheTier open(const nlohmann::json& shared);
   nlohmann::json shared() const;

@@ -45,7 +45,7 @@ class ChromeTrace {
 };
 
 /// Reads a file written by ChromeTrace, passes each event to `see` and returns the `about` object.
-/// Throws Error{bad_input} with the line number if the file is not in this format.
+/// Throws Error{bad_input} naming the line if the file is not in this format.
 nlohmann::json read_chrome_trace(const std::string& path,
                                  const std::function<void(const nlohmann::json& event)>& see);
 

@@ -67,7 +67,7 @@ std::string_view name_of(EventKind kind);
 /// Returns a line of events.jsonl with the current time.
 nlohmann::ordered_json event_line(std::int64_t step, EventKind kind,
                                   const nlohmann::ordered_json& facts);
-/// Whether a line has an event of this kind.
+/// Whether a line is an event of this kind.
 bool is_event(const nlohmann::json& line, EventKind kind);
 
 /// Atomically replaces `path` with the object, indented.

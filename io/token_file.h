@@ -44,7 +44,7 @@ std::string packed_tokens(std::span<const std::int32_t> tokens, int width);
 /// A token file, read with pread(): truncation during use is an error, not SIGBUS.
 class TokenFile {
  public:
-  /// Throws Error{bad_input} with the offset if the header or the length is wrong.
+  /// Throws Error{bad_input} naming the offset if the header or the length is wrong.
   explicit TokenFile(const std::string& path);
 
   const TokenFileInfo& info() const { return info_; }
@@ -53,7 +53,7 @@ class TokenFile {
   /// Reads the first token of documents [first, first + bounds.size()); the bound of document
   /// info().documents is the number of tokens. Throws if bounds do not ascend.
   void bounds(std::uint64_t first, std::span<std::uint64_t> bounds) const;
-  /// Verifies the hash, all tokens and all bounds on all cores. Throws Error{bad_input} with the
+  /// Verifies the hash, all tokens and all bounds on all cores. Throws Error{bad_input} naming the
   /// first fault. `progress` is called after each piece.
   void verify(const std::function<void()>& progress = {}) const;
 

@@ -95,13 +95,13 @@ struct TomlMember {
   std::string key;
   const toml::node* value = nullptr;
 };
-/// Returns the members in the order of the file; the library sorts them by name.
+/// Returns the members in file order; the library sorts them by name.
 std::vector<TomlMember> in_order(const toml::table& table);
 
 /// Returns the value as TOML on one line.
 std::string node_text(const toml::node& node);
 
-/// Throws Error{bad_input} with the position if `text` is not valid TOML.
+/// Throws Error{bad_input} naming the position if `text` is not valid TOML.
 toml::table parse_toml(std::string_view text, const TomlSource& source, const std::string& fix);
 
 }  // namespace concertina

@@ -1,5 +1,5 @@
 // The freeze policy of a run. It receives every step and decides at its decision points.
-// Invariants: decisions depend only on values that have the same bits in every layout, so all ranks
+// Invariants: decisions depend only on values whose bits are the same in every layout, so all ranks
 // make the same decisions; its state is plain data that is stored in checkpoints.
 #pragma once
 

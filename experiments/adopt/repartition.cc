@@ -346,7 +346,7 @@ void Repartition::resume(std::optional<Request> stored, int batches, Trainer& tr
   const bool grown = batches > 1;
   Request request = stored ? *stored : trainer.asked_with_frozen(frozen);
   if (request.file && grown)
-    throw_input(fmt::format("the steps of this run execute {} batches at once, but a schedule file "
+    throw_input(fmt::format("the steps of this run execute {} batches each, but a schedule file "
                             "describes one",
                             batches),
                 config_.where("parallel.schedule"), "a registered schedule");

@@ -136,7 +136,7 @@ bool is_causal_lm(const RunConfig& config) {
   return &task_of(config.model.family, config.model.task) == &find_task("causal-lm");
 }
 
-/// Rows of a table are separate samples for tasks with labels; documents of text can be joined.
+/// Rows of a table are separate samples for tasks with labels; text documents can be joined.
 void check_documents(const RunConfig& config) {
   const bool causal = is_causal_lm(config), alone = documents_of(config) == "alone";
   const bool masks = task_of(config.model.family, config.model.task).masks;
@@ -154,7 +154,7 @@ void check_documents(const RunConfig& config) {
       causal || (packed && masks) ? "data.documents = \"joined\"" : "data.documents = \"alone\"");
 }
 
-/// Each entry of the list of files is a source.
+/// Each entry in the file list is a source.
 void check_weights(const RunConfig& config) {
   const std::size_t count = config.data.weights.size();
   if (count == 0) return;

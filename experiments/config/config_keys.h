@@ -109,7 +109,7 @@ bool applies(const Key& key, const RunConfig& config);
 /// The key that disables this one because its chooser does not read it: the key itself or a chooser
 /// further up. Null if the key has an effect.
 const Key* unread(const Key& key, const RunConfig& config);
-/// Whether the key has a value that turns something off: "none", "never", 0.
+/// Whether the key is set to a value that turns something off: "none", "never", 0.
 bool is_off(const Key& key, const RunConfig& config);
 /// Whether the key has its default value.
 bool is_default(const Key& key, const RunConfig& config);

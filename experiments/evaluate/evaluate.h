@@ -1,4 +1,4 @@
-// Evaluates the model on held-out data, with any layout.
+// Evaluates the model on held-out data, in any layout.
 #pragma once
 
 #include <functional>
@@ -77,7 +77,7 @@ nlohmann::ordered_json confusion_json(const Validation& validation,
 /// Formats the confusion matrix as a table, for at most 10 classes.
 std::string confusion_text(const Validation& validation, std::span<const std::string> names);
 
-/// Evaluates `held_out`, a part of `dataset`. Collective. The result has the same bits with any
+/// Evaluates `held_out`, a part of `dataset`. Collective. The result has the same bits in any
 /// layout, since losses are summed in microbatch order. Without targets the loss is 0. `stop` is
 /// called after each batch on all ranks and must return the same on all; true ends the evaluation
 /// with an unusable result. For a mixture the loss is the mean over the targets of all sources, and

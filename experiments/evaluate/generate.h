@@ -1,4 +1,4 @@
-// Generates text with the model, with any layout.
+// Generates text with the model, in any layout.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 // Writes the outputs of a model for held-out samples as arrays for other programs: logits.npy of
 // shape [samples,T,V], or [samples,V] with one row per sample, and each field that the model reads
-// (tokens.npy, ...). Invariant: equal logits give equal bytes with any layout.
+// (tokens.npy, ...). Invariant: equal logits give equal bytes in any layout.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // Writes the model's prediction for each held-out sample as a row of a file, for other programs.
-// Invariant: equal logits give equal bytes with any layout.
+// Invariant: equal logits give equal bytes in any layout.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // Computes a task's metrics besides the loss from the logits of held-out samples. Invariants:
-// counts are summed, and other numbers are summed in sample order, so metrics have the same bits
-// with any layout, and all ranks have them.
+// counts are summed, and other numbers are summed in sample order, so metrics have the same bits in
+// any layout, and all ranks have them.
 #pragma once
 
 #include <algorithm>

@@ -23,7 +23,7 @@ void require_classes(const RunConfig& config) {
               "a task with model.classes; the head of another task is always new");
 }
 
-/// Whether `folder` has a tokenizer of any kind.
+/// Whether `folder` contains any kind of tokenizer.
 bool has_tokenizer(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code ignored;

@@ -103,8 +103,8 @@ std::string type_of_tensors(const std::string& folder, const std::string& path,
   if (fitting.size() == 1) return *fitting.begin();
   if (found.size() != 1)
     throw_input(found.empty() ? std::string("there is no 'model_type'")
-                              : fmt::format("there is no 'model_type', and the tensors have the "
-                                            "names of several model types: {}",
+                              : fmt::format("there is no 'model_type', and the tensor names "
+                                            "match several model types: {}",
                                             fmt::join(found, ", ")),
                 path,
                 fmt::format(R"({{"model_type": "{}", ...}})",
@@ -127,7 +127,7 @@ std::string task_of_architecture(const PublishedConfig& published, const Publish
   const auto list = file.find("architectures");
   if (list == file.end() || list->is_null()) return "";
   if (!list->is_array() || list->size() != 1 || !(*list)[0].is_string())
-    throw_input("'architectures' is not a list of one name", published.path, "[\"...\"]");
+    throw_input("'architectures' is not a list with one name", published.path, "[\"...\"]");
   const std::string name = (*list)[0].get<std::string>();
   std::string all;
   for (const Architecture& one : published.table->architectures) {
@@ -294,7 +294,7 @@ void adopt_published(const PublishedConfig& published, RunConfig& config) {
     if (!config.origins.contains(name)) return set_key(name, value, published.path, config);
     const std::string& set = *value_if<std::string>(*find_key(name), config);
     if (set != value && name == "model.family")
-      throw_input(fmt::format("{} = {}, but the model of model.from is a {}", name, set, value),
+      throw_input(fmt::format("{} = {}, but the model in model.from is a {}", name, set, value),
                   config.where(name), fmt::format("{} = {}", name, value));
   };
   adopt_text("model.family", published.family);

@@ -89,7 +89,7 @@ void adopt_value(const std::string& key, const RunConfig& theirs, const std::str
   const int* const mine = value_if<int>(known, config);
   const bool less = at_most && mine != nullptr && *mine <= *value_if<int>(known, theirs);
   if (!less)
-    throw_input(fmt::format("{} = {}, but the model of model.from has {}", key, set, wanted),
+    throw_input(fmt::format("{} = {}, but the model in model.from has {}", key, set, wanted),
                 config.where(key), fmt::format("{} = {}", key, wanted));
 }
 
@@ -110,7 +110,7 @@ std::optional<StoredRun> find_stored_run(const std::string& path) {
 void refuse_stored(const std::string& path, const std::string& instead) {
   const std::optional<fs::path> named = directory_named(path);
   if (named && (is_commit(*named) || newest_commit(named->string())))
-    throw_input("no config.toml of a run here or in a parent directory", path,
+    throw_input("no run's config.toml here or in a parent directory", path,
                 "a checkpoint inside the directory of its run");
   std::error_code ignored;
   throw_input(

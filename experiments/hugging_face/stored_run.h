@@ -17,9 +17,9 @@ namespace concertina {
 void adopt_value(const std::string& key, const RunConfig& theirs, const std::string& source,
                  bool at_most, RunConfig& config);
 
-/// Whether `tensor`, by our name, belongs to the projection to model.classes.
+/// Whether `tensor` (our name) belongs to the projection to model.classes.
 bool is_of_classes(const std::string& tensor);
-/// Whether `tensor`, by our name, is initialized and not read from model.from, due to model.head.
+/// Whether `tensor` (our name) is initialized and not read from model.from, due to model.head.
 bool is_new(const RunConfig& config, const std::string& tensor);
 
 struct StoredRun {
@@ -30,14 +30,14 @@ struct StoredRun {
 };
 
 /// The run at `path`: a run directory, or a checkpoint, a checkpoint's file or a directory of
-/// checkpoints inside one. nullopt if `path` does not exist, or neither it nor a parent has a
+/// checkpoints inside one. nullopt if `path` does not exist, or neither it nor a parent contains a
 /// config.toml. Input error: an invalid config.toml.
 std::optional<StoredRun> find_stored_run(const std::string& path);
 /// Throws the input error for a `path` without a run. `instead`: additional advice, put first.
 [[noreturn]] void refuse_stored(const std::string& path, const std::string& instead = "");
 /// Like find_stored_run(), but throws an input error if there is no run.
 StoredRun require_stored_run(const std::string& path);
-/// Input error: the run has no commit, or a damaged one.
+/// Input error: the run's commit is missing or damaged.
 CheckpointReader open_stored(const StoredRun& run);
 /// The name of the embedding's separate token table in a checkpoint whose head continued to train
 /// without the embedding (freeze.tied); empty if both share a table. `config`: that of the model.

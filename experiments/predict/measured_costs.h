@@ -48,7 +48,7 @@ CostSource read_costs(const std::string& path);
 
 /// Seconds of the units of `job` that train in `assignment`: measured ones, scaled to the size of
 /// its microbatches, or FLOPs divided by the machine's rate. `config`: that of the job. Throws
-/// Error{bad_input} if they were measured with another model, or if there is no rate.
+/// Error{bad_input} if they were measured with a different model, or if there is no rate.
 std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
                                       const Assignment& assignment, const RunConfig& config);
 

@@ -62,10 +62,10 @@ nlohmann::ordered_json course_report(RunConfig config, const PlanOptions& plan,
 std::string course_text(const nlohmann::ordered_json& report);
 
 /// `plan move`: the data moved by a change of the layout (move_report.cc). `moved_bytes` is the
-/// total between ranks; `state_bytes` that of the largest rank, before and after; `extra_bytes` the
-/// maximum of any rank beyond the larger of its states; `seconds`, of the slowest rank, is present
-/// if `options` name a machine. `from` and `to`: keys for with_layout_keys(), on top of `config`;
-/// empty: the config's layout.
+/// total between ranks; `state_bytes`, before and after, that of the largest rank; `extra_bytes`
+/// the maximum of any rank beyond the larger of its states; `seconds`, of the slowest rank, is
+/// present if `options` name a machine. `from` and `to`: keys for with_layout_keys(), on top of
+/// `config`; empty: the config's layout.
 nlohmann::ordered_json move_report(const RunConfig& config, const PlanOptions& options,
                                    const std::string& from, const std::string& to);
 

@@ -56,8 +56,8 @@ bool is_stage_costs_file(const std::string& path) {
   return std::filesystem::path(path).extension() == ".csv";
 }
 
-/// The rows of the file. Throws Error{bad_input} with place `path:line` for a malformed file or a
-/// cell that is not a valid cost (parallel/predict/machine.h).
+/// The rows of the file. Throws Error{bad_input} naming `path:line` for a malformed file or a cell
+/// that is not a valid cost (parallel/predict/machine.h).
 std::vector<StageCosts> read_stage_costs(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error))
@@ -89,7 +89,7 @@ const std::string kCostsHint = fmt::format(
     "row per stage; or a run with a costs.json",
     kValueRange);
 
-/// Leaves of the reduction tree such that no two pipelines of the layout share one.
+/// Leaves of the reduction tree, so that no two pipelines of the layout share one.
 int leaves_of_cut(const Layout& layout, int microbatches) {
   const int leaves = default_leaves(microbatches);
   for (const Pipeline& pipeline : layout.pipelines)

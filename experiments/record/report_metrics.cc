@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// The step of median duration, neither the best nor the worst, for the picture.
+/// The step with median duration, neither the best nor the worst, for the picture.
 std::size_t typical_step(const RunTrace& trace) {
   std::vector<std::size_t> order(trace.steps.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

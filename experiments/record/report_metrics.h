@@ -37,7 +37,7 @@ struct ReportMetrics {
   Costs costs;                // costs_of()
   std::string costs_missing;  // KnownCosts::missing
   Timeline predicted;
-  std::size_t typical = 0;                    // index of the recorded step of median duration
+  std::size_t typical = 0;                    // index of the recorded step with median duration
   double seconds = 0, predicted_seconds = 0;  // of that step
   std::vector<RankMetrics> ranks;             // means over recorded steps; maxima of peaks
 

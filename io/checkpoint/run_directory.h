@@ -33,7 +33,7 @@ class RunDirectory {
   /// without write permission. Changes nothing.
   static void require_usable(const std::string& root, const std::string& name);
 
-  /// Whether `root`/`name` is a run, that is, has a config.toml.
+  /// Whether `root`/`name` is a run, that is, contains a config.toml.
   static bool exists(const std::string& root, const std::string& name);
 
   /// Whether the run existed before and must be resumed.

@@ -31,7 +31,7 @@ struct StoredTensor {
 /// A file opened for reading; thread-safe.
 class SafetensorsFile {
  public:
-  /// Throws Error{bad_input} with the file, the tensor and the violated rule.
+  /// Throws Error{bad_input} naming the file, the tensor and the violated rule.
   explicit SafetensorsFile(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
@@ -52,8 +52,8 @@ class SafetensorsFile {
 /// Writes one new file, tensor by tensor. A file left by a failure must be removed by the caller.
 class SafetensorsWriter {
  public:
-  /// `tensors` must be f32 or bf16; their `begin` is ignored. They are written in the order of the
-  /// reference library: by name.
+  /// `tensors` must be f32 or bf16; their `begin` is ignored. They are written in the reference
+  /// library's order: by name.
   SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors);
 
   /// Appends elements until the file is full and returns the number used. Values are rounded to

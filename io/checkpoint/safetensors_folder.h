@@ -19,7 +19,7 @@ namespace concertina {
 inline constexpr const char* kSafetensors = "model.safetensors";
 inline constexpr const char* kSafetensorsIndex = "model.safetensors.index.json";
 
-/// Whether `folder` has a tensor file or an index.
+/// Whether `folder` contains a tensor file or an index.
 bool has_safetensors(const std::string& folder);
 
 /// The tensors of a folder, from model.safetensors or the files listed in
@@ -49,7 +49,7 @@ class SafetensorsFolder {
 /// Writes a folder, tensor by tensor.
 class SafetensorsFolderWriter {
  public:
-  /// `tensors` are those of SafetensorsWriter. They are distributed by name over files of at most
+  /// `tensors` are as for SafetensorsWriter. They are distributed by name over files of at most
   /// `most` bytes (0: a single file); a larger tensor gets its own file. The folder must exist and
   /// keeps its content until finish(). Removes the files of a killed writer. Throws
   /// Error{bad_input} if another process is writing there.

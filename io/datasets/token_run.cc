@@ -104,13 +104,13 @@ std::string some_bytes(const std::string& path, std::uint64_t from, std::uint64_
 constexpr std::int32_t kLlmcU16 = 20240520, kLlmcU32 = 20240801, kLlmcEval = 20240522;
 constexpr std::uint64_t kLlmcHeader = 1024;
 
-/// Whether the file has a header of llm.c, which is then stored in `run`.
+/// Whether the file has an llm.c header, which is then stored in `run`.
 bool read_llmc(const std::string& path, std::uint64_t bytes, TokenRun& run) {
   const std::string header = some_bytes(path, 0, kLlmcHeader);
   if (header.size() < 4) return false;
   const auto magic = number_at<std::int32_t>(header, 0);
   if (magic == kLlmcEval)
-    refuse_tokens("this is an evaluation file of llm.c, not text", path, 0,
+    refuse_tokens("this is an llm.c evaluation file, not text", path, 0,
                   "use its train or val file");
   if (magic != kLlmcU16 && magic != kLlmcU32) return false;
   if (header.size() < kLlmcHeader) refuse_tokens("an llm.c header has 1024 bytes", path, bytes);
@@ -155,7 +155,7 @@ bool has_halves(std::string_view bytes) {
   return upper <= kMostUpper && larger >= kEnough;
 }
 
-/// Throws Error{bad_input} if the tokens of a file without a header seem to have another width.
+/// Throws Error{bad_input} if the tokens of a file without a header seem to have a different width.
 void require_width(const std::string& path, std::uint64_t bytes, int width, std::int64_t vocabulary,
                    const std::string& kinds) {
   for (const std::uint64_t from : {std::uint64_t{0}, bytes / 16 * 8}) {

@@ -100,7 +100,7 @@ void require_one_tokenizer(const std::vector<TokenRun>& runs, const DataOptions&
   const std::string given = options.tokenizer->fingerprint();
   if (given != first->tokenizer)
     throw_input(
-        fmt::format("{} was written with another tokenizer: {}, but data.tokenizer is {}",
+        fmt::format("{} was written with a different tokenizer: {}, but data.tokenizer is {}",
                     first->path, called(first->tokenizer, given), called(given, first->tokenizer)),
         "data.tokenizer", "set data.tokenizer to the tokenizer of the file");
 }

@@ -30,7 +30,7 @@ class LabelledRows {
 
   /// Appends the rows of a file. Throws Error{bad_input} for a damaged row or one without text, if
   /// find_columns() throws, or if only some files have pairs or labels. With `may_lack`, the file
-  /// may have no labels.
+  /// may lack labels.
   void read(const std::string& path, bool may_lack = false);
 
   std::span<const LabelledRow> rows() const { return rows_; }

@@ -45,7 +45,7 @@ class SentenceTable final : public FileDataset {
 
  private:
   using Tokens = std::vector<std::int32_t>;
-  /// Tokenizes the texts of a row. Throws Error{bad_input} with its place if that fails.
+  /// Tokenizes the texts of a row. Throws Error{bad_input} naming its place if that fails.
   std::array<Tokens, 2> encoded(std::uint64_t row) const;
   void read_labels();
   void read_lists();

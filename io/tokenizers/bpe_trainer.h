@@ -4,8 +4,8 @@
 // the one with smaller ids comes first.
 //
 // Cost: words are counted once, at the speed of the tokenizer. Each merge then visits the words
-// with its pair and updates a heap of pairs, so the cost depends on the number of distinct words,
-// not on the size of the text.
+// that contain its pair and updates a heap of pairs, so the cost depends on the number of distinct
+// words, not on the size of the text.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ std::string text_without(std::string_view text, bool (*leaves_out)(std::uint32_t
 std::string library_lower(std::string_view text);
 /// Returns the normal form "NFC", "NFD", "NFKC" or "NFKD" of the text, which must be UTF-8.
 std::string library_normal_form(std::string_view text, std::string_view form);
-/// Whether UTF-8 text has a character that PCRE2 may not support.
+/// Whether UTF-8 text contains a character that PCRE2 may not support.
 bool has_newer_characters(std::string_view text);
 /// Returns items of a PCRE2 character class: the characters of a category, such as "L" or "Nd",
 /// that PCRE2 may not support.

@@ -148,8 +148,8 @@ CacheOutcome CacheTier::read(const CacheKey& key, std::span<std::byte> out) cons
     file_.read_at(at + sizeof header, out);
     if (header.data_hash == xxh3(out)) return CacheOutcome::hit;
   }
-  // A writer clears the header before it touches the data and ends with a different one. If the
-  // header is unchanged, there was no writer.
+  // A writer clears the header before it touches the data, and ends by writing a different one. If
+  // the header is unchanged, there was no writer.
   file_.read_at(at, bytes_of(again));
   return again == header ? CacheOutcome::damaged : CacheOutcome::miss;
 }

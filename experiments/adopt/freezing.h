@@ -24,11 +24,11 @@ std::vector<double> weight_drift(Trainer& trainer, std::span<const int> layer_of
 class Freezing final : public ChangePolicy {
  public:
   /// `config` must include the step at which the learning-rate schedule ends. Throws bad input if
-  /// model and policy contradict each other.
+  /// the model and the policy contradict each other.
   Freezing(const RunConfig& config, const Job& job);
 
   /// Records the metrics of the step. At a decision point, requests and records the policy's
-  /// decision, even an empty one, and takes a snapshot of the weights if the policy needs one.
+  /// decision, even if empty, and takes a snapshot of the weights if the policy needs one.
   void consider(const RunView& view, Trainer& trainer, Change& change) override;
 
   const char* name() const override { return "freezing"; }

@@ -1,5 +1,5 @@
 // Detects policies that can never act, so that a mistyped key is reported, and policies that depend
-// on the clock. Invariant: pure; the result never changes what is trained.
+// on timing. Invariant: pure; the result never affects training.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct FreezePoints {
   double steps_per_epoch = 1;  // > 0
 };
 
-/// Whether a decision before the last step may freeze anything, as far as that can be predicted.
+/// Whether a decision before the last step may freeze anything, as far as can be predicted.
 bool may_freeze(const FreezeRules& rules, const FreezePoints& points);
 
 /// The reason why the policy will never freeze anything, or the options that no decision reaches.

@@ -24,8 +24,8 @@
 namespace concertina {
 namespace {
 
-/// Returns the layout that a policy chose, in the form stored in a checkpoint: schedule (a name or
-/// a path), spare, pipelines.
+/// Returns the layout that a policy chose, as stored in a checkpoint: schedule (a name or a path),
+/// spare, pipelines.
 nlohmann::json layout_json(const Request& request, const Layout& layout) {
   return {{"schedule", request.schedule},
           {"spare", request.spare},
@@ -324,7 +324,7 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
             "invalid layout state: {} batches per step, {} initial stages, {} initial replicas",
             batches, start_.stages, start_.replicas),
         source, "an older checkpoint");
-  // run.steps may have changed. A layout for another number of batches per step is useless.
+  // run.steps may have changed. A layout for a different number of batches per step is useless.
   const std::int64_t left = std::max<std::int64_t>(0, config_.run.steps - trainer.done());
   batches_ = grown_batches(batches, 1, left);
   if (batches_ != batches) {
@@ -340,7 +340,7 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
   if (stored || batches_ > 1) resume(std::move(stored), batches_, trainer);
 }
 
-/// Resumes in the stored layout; without one, in the layout of the config.
+/// Resumes in the stored layout, or without one in the layout of the config.
 void Repartition::resume(std::optional<Request> stored, int batches, Trainer& trainer) {
   const int frozen = trainer.layout().frozen_units;
   const bool grown = batches > 1;

@@ -1,6 +1,6 @@
-// The layout policy of a run. It receives every step and decides after a freeze or when asked.
+// The layout policy of a run. It receives every step and decides after a freeze or on request.
 // Invariants: decisions depend on values that every rank has gathered from all ranks; no decision
-// changes the bits of what is trained.
+// changes the bits of the trained weights.
 #pragma once
 
 #include <optional>

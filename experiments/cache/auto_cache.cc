@@ -318,7 +318,7 @@ bool AutoCache::read(const Prefix& prefix, std::size_t first, View output) {
     const StepSample& sample = samples_[first + i];
     const CacheKey key{static_cast<std::uint64_t>(sample.before), sample.number, prefix.digest};
     if (store_->read(key, entry)) continue;
-    // The other entries of this microbatch are probably damaged as well: rewrite all of them.
+    // The other entries of this microbatch are probably damaged, too: rewrite them all.
     std::fill_n(places_.begin() + static_cast<std::ptrdiff_t>(first), per_microbatch_, -1);
     return false;
   }

@@ -1,7 +1,7 @@
 // Reuses the outputs of frozen units that were computed for each sample in an earlier epoch
 // (AutoCache of PipeTransformer, He et al., ICML 2021). Invariants: training gives the same bits as
-// without the cache, whatever happens to its files; all ranks agree on whether the cache is used;
-// steps allocate nothing, except the one after a change.
+// without the cache, whatever happens to the cache files; all ranks agree on whether the cache is
+// used; steps allocate nothing, except the one after a change.
 //
 // An entry belongs to one frontier: units [0, n) with these weights. When more units are frozen,
 // old entries are read, the units above their frontier run, and the output replaces the entry.

@@ -11,7 +11,7 @@
 namespace concertina {
 
 /// Runs the first `units` units of `stage`, which begins `model` and in which they are frozen, on
-/// some microbatches of `source`, each with its samples in several rotations. `memory`: the memory
+/// some microbatches of `source`, each with its samples rotated several ways. `memory`: the memory
 /// of the stage's tensors. Must be called between two steps.
 bool same_in_any_place(Stage& stage, int units, const ModelSpec& model, BatchSource& source,
                        Memory& memory);

@@ -23,7 +23,7 @@ class SlotPlan {
            std::uint64_t first, std::uint64_t batch);
 
   /// The slot of `sample` when epoch `epoch` reaches it, and from then on; -1 if it has none.
-  /// `epoch` must be at least `first`; epochs long past are forgotten.
+  /// `epoch` must be at least `first`; old epochs are forgotten.
   std::int64_t before(std::uint64_t epoch, std::uint64_t sample);
   std::int64_t after(std::uint64_t epoch, std::uint64_t sample) {
     return before(epoch + views_.size(), sample);

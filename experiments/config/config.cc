@@ -67,8 +67,8 @@ std::string readers_text(const Key& idle, const Key& chooser, const RunConfig& c
   return read.empty() ? fix : fmt::format("{}; {} reads {}", fix, chosen, fmt::join(read, ", "));
 }
 
-/// A key without effect is more likely a mistake than intentional. A base config may set it for
-/// configs that choose what reads it.
+/// A key without effect is probably a mistake. A base config may set it for configs that select its
+/// reader.
 void check_effect(const Key& key, const RunConfig& config) {
   const Key* const idle = unread(key, config);
   if (idle == nullptr || is_default(key, config)) return;

@@ -52,7 +52,7 @@ struct RunConfig : Sections {
   /// Where each non-default key was last set: "a.toml:3:10" or "command line".
   std::map<std::string, std::string, std::less<>> origins;
 
-  /// Describes the place of a key for errors: "a.toml:3:10: batch.global", "command line:
+  /// Describes the location of a key for errors: "a.toml:3:10: batch.global", "command line:
   /// batch.global", "batch.global (default)".
   std::string where(std::string_view key) const;
 };

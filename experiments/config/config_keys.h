@@ -1,6 +1,6 @@
-// The table of all config keys, used to read, check, document and write configs.
-// Invariant: every field of RunConfig's sections, and every option of an entry of a registry, has
-// exactly one row. Both are generated from sections.inc.
+// The table of all config keys, used to read, check, document and write configs. Invariant: every
+// field of RunConfig's sections, and every option of a registry entry, has exactly one row. Both
+// are generated from sections.inc.
 #pragma once
 
 #include <array>

@@ -11,9 +11,9 @@
 
 namespace concertina {
 
-/// Returns the tokens of `prompt`, at least one. Throws Error{bad_input} if the model does not
-/// predict next tokens or has fewer tokens than the tokenizer, or if the prompt is empty or cannot
-/// be encoded.
+/// Returns the tokens of `prompt`, of which there is at least one. Throws Error{bad_input} if the
+/// model does not predict next tokens or has fewer tokens than the tokenizer, or if the prompt is
+/// empty or cannot be encoded.
 std::vector<std::int32_t> prompt_tokens(const ModelSpec& model, const Tokenizer& tokenizer,
                                         const std::string& prompt);
 

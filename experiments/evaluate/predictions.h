@@ -26,8 +26,8 @@ class Predictions {
   /// numbers.
   virtual void answer(std::uint64_t sample, std::span<const float> logits,
                       std::span<double> numbers) const = 0;
-  /// `numbers` contains those of samples 0, 1, ... in sequence. If empty, returns all metrics
-  /// without a value.
+  /// `numbers` contains those of samples 0, 1, ... in sequence. If it is empty, returns all metrics
+  /// without values.
   virtual std::vector<Metric> metrics(std::span<const double> numbers) const = 0;
   /// The confusion matrix; empty for tasks without classes.
   virtual Confusion confusion(std::span<const double> /*numbers*/) const { return {}; }

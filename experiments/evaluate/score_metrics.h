@@ -1,4 +1,4 @@
-// Metrics of scores, of several labels per sample, and of named entities, from predictions and
+// Metrics for scores, for several labels per sample and for named entities, from predictions and
 // targets. Invariant: pure; sums are in sample order, so metrics have the same bits in any layout.
 #pragma once
 

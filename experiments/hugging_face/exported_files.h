@@ -1,5 +1,5 @@
 // The files of an export other than config.json and the weights, so that transformers' pipelines
-// work with the folder as it is.
+// can use the folder as it is.
 #pragma once
 
 #include <string>
@@ -26,8 +26,8 @@ FileTexts exported_tokenizer(const RunConfig& config);
 /// Whether the model predicts the next token.
 bool is_causal(const RunConfig& config);
 
-/// The text of a model card, in which the user must fill in the licence. `step`: the step of the
-/// weights. Metrics are those that the run recorded at this step.
+/// The text of a model card; the user must fill in the licence. `step`: the step of the weights.
+/// Metrics are those that the run recorded at this step.
 std::string model_card(const StoredRun& run, std::int64_t step);
 
 }  // namespace concertina

@@ -34,7 +34,7 @@ bool has_tokenizer(const std::string& folder) {
   });
 }
 
-/// Selects the model's tokenizer, with which it was trained, unless data.tokenizer is set.
+/// Selects the tokenizer that the model was trained with, unless data.tokenizer is set.
 void adopt_tokenizer(const PublishedConfig& published, RunConfig& config) {
   if (!config.origins.contains("data.tokenizer") && has_tokenizer(config.model.from))
     set_key("data.tokenizer", config.model.from, published.path, config);

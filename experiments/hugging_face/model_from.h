@@ -12,11 +12,11 @@ namespace concertina {
 /// The run that model.from names; nullopt for a folder with a config.json. Input error: neither.
 std::optional<StoredRun> model_from_run(const RunConfig& config);
 
-/// Takes the keys of [model] from model.from, if that is not empty. A config that has them all,
+/// Takes the keys of [model] from model.from, if that is not empty. A config that sets them all,
 /// such as a run's own config.toml, stays as it is, since the source may no longer exist.
 void adopt_model_from(RunConfig& config);
 
-/// Copies model.from's config.json, if there is one, to the run.
+/// Copies model.from's config.json, if any, to the run.
 void keep_model_from(const RunConfig& config);
 
 /// Replaces the weights that trainer.initialize() created with those in model.from; each rank reads

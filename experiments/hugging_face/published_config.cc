@@ -154,7 +154,7 @@ std::string task_of_problem(const PublishedConfig& published) {
 }
 
 /// The value as text of a config key: numbers and booleans as in JSON, names by the table. Input
-/// errors: an unknown name, or not a number where one is expected.
+/// errors: an unknown name, or something other than an expected number.
 std::string config_text(const PublishedConfig& published, const KeyMapping& key,
                         const PublishedJson& value) {
   if (key.words.empty()) {
@@ -216,7 +216,7 @@ std::optional<DeclaredValue> declared_value(const PublishedConfig& published,
       default_value, config_text(published, *default_value, parsed(default_value->default_value))};
 }
 
-/// Sets one of our keys. A key that is only advice does not override the config.
+/// Sets one of our keys. A key that is only advisory does not override the config.
 void adopt_key(const PublishedConfig& published, const std::string& ours, RunConfig& config) {
   const auto declared = declared_value(published, ours);
   if (!declared)

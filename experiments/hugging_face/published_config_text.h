@@ -1,5 +1,5 @@
 // The config.json of a run's model, as Hugging Face's transformers would write it. It is the one
-// that the model came with if that still agrees with the run's config.
+// the model came with, if that still agrees with the run's config.
 #pragma once
 
 #include <optional>

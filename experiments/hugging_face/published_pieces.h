@@ -34,7 +34,7 @@ class PublishedPieces {
   /// Copies `theirs`, elements [first, first + count) of `piece`, into `ours` [rows, columns].
   void place(const PublishedPiece& piece, std::span<const float> theirs,
              std::span<float> ours) const;
-  /// Collects all elements of `piece` from ours; elements that we do not have are 0.
+  /// Collects all elements of `piece` from ours; elements that ours lacks are 0.
   void collect(const PublishedPiece& piece, std::span<const float> ours,
                std::vector<float>& theirs) const;
 

@@ -47,7 +47,7 @@ PublishedWeights::PublishedWeights(const std::string& folder, const PublishedCon
     : folder_(folder) {
   const HuggingFace& table = *published.table;
   const std::vector<std::string> names = names_of_today(table);
-  // Names of a body alone lack the prefix that they have in a model with a head.
+  // Names in a body alone lack the prefix that they have in a model with a head.
   const bool whole =
       std::ranges::any_of(names, [&](const std::string& n) { return n.starts_with(table.body); });
   if (!whole) body_ = table.body;

@@ -1,4 +1,4 @@
-// Maps the tensors of a published model to ours: the same numbers under other names, some
+// Maps the tensors of a published model to ours: the same numbers under different names, some
 // transposed, some concatenated.
 #pragma once
 
@@ -30,7 +30,7 @@ class PublishedWeights {
   std::vector<std::string> files() const { return folder_.files(); }
   /// Our tensors that the folder lacks.
   const std::vector<std::string>& missing() const { return missing_; }
-  /// Tensors of the folder that this model does not use, such as those of another head.
+  /// Tensors in the folder that this model does not use, such as those of another head.
   const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:

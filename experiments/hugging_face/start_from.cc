@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kKey = "model.from";
 
-/// Checks that model.from is a run on all ranks or a folder on all ranks, whose code paths differ.
+/// Checks that model.from is a run on all ranks or a folder on all ranks, as code paths differ.
 void require_same_kind(Communicator& world, bool run) {
   const std::vector<nlohmann::json> runs = gather_json(world, run);
   const auto rank_with = [&](bool kind) {

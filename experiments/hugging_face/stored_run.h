@@ -47,8 +47,8 @@ std::string untied_table(const CheckpointReader& checkpoint, const RunConfig& co
 std::string stored_commit(const std::string& path);
 
 /// Sets the keys of [model] that follow from the run's, and its tokenizer, unless a file or --set
-/// has set them. Input error: a size is set to another value, except for a shorter context. Another
-/// task is allowed, as are other classes with model.head = "new": the head is initialized.
+/// has set them. Input error: a size is set to a different value, except for a shorter context.
+/// Another task is allowed, as are other classes with model.head = "new": the head is initialized.
 void adopt_stored(const StoredRun& run, RunConfig& config);
 
 /// Weights of a commit for another run's model. One object per rank.

@@ -114,7 +114,7 @@ RunConfig with_keys(RunConfig config, const std::vector<const char*>& keys) {
   return config;
 }
 
-/// Seconds of the unfrozen run in the layout that is predicted to be the fastest.
+/// Seconds of the unfrozen run in the layout predicted to be fastest.
 double best_static_seconds(const LadderRun& run) {
   run.tell("the best static layout");
   const Assignment now = assign(run.job, run.asked);
@@ -133,7 +133,7 @@ double best_static_seconds(const LadderRun& run) {
   return step * static_cast<double>(steps);
 }
 
-/// A machine without waits, transfers and reads.
+/// A machine without waits, transfers or reads.
 MachineModel without_waits(MachineModel machine) {
   machine.local = machine.remote = {};
   machine.pairs.clear();

@@ -1,5 +1,5 @@
-// Measures links between ranks under the conditions of a pipeline. Invariant: collective, in a
-// fixed order; a fraction of a second per pair, with other ranks idle.
+// Measures links between ranks under pipeline conditions. Invariant: collective, in a fixed order;
+// a fraction of a second per pair, with other ranks idle.
 #pragma once
 
 #include <vector>
@@ -32,8 +32,8 @@ struct LinkSpeed {
   double latency = 0, bandwidth = 0;  // seconds; bytes per second
 };
 /// Measures the link to `peer`, which calls this at the same time and receives the same result; one
-/// of the two leads. Takes 0.1 s, 0.4 s at 50 Mbit/s, 4 s at 2 Mbit/s. Does not involve other
-/// ranks: many pairs can measure at once.
+/// of the two leads. Takes 0.1 s, but 0.4 s at 50 Mbit/s and 4 s at 2 Mbit/s. Does not involve
+/// other ranks: many pairs can measure at once.
 LinkSpeed probe_speed(Communicator& world, int peer, bool leads);
 
 /// Sets exchange_s_per_byte, copy_s_per_byte and block_s_per_byte of `moves`: messages between two

@@ -46,7 +46,7 @@ std::optional<Memory::Pool> pool_of(const Trainer& trainer) {
   return Memory::Pool{.name = "memory", .free = host->available, .unplanned = 0};
 }
 
-/// Every device of the run by name, with the ranks that share it. `wanted`: bytes needed by this
+/// Every device of the run by name, and the ranks that share it. `wanted`: bytes needed by this
 /// rank; `shared`: see require_memory(). Collective.
 std::map<std::string, Sharers> gather_sharers(std::size_t wanted, Trainer& trainer,
                                               std::size_t shared = 0) {

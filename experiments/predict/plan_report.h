@@ -1,5 +1,5 @@
 // `concertina plan` without its command line: layout, memory and step time of a hypothetical run,
-// the gain from freezing, and the data moved by a change of its layout. Invariant: one process, any
+// the gain from freezing, and the data moved when its layout changes. Invariant: one process, any
 // world size; a report is one value, and its text contains nothing else.
 #pragma once
 
@@ -53,19 +53,19 @@ struct CourseOptions {
 
 /// `course` is by epoch, with [elastic] and [cache] of the config; its `change_s` is null if no
 /// links are known. `ladder` is by rung: its keys on top of the config; `unfrozen_epochs`, the
-/// number of epochs with the same work as the whole run; and, except for `static`, the ceilings of
-/// `over_static` and `over_best`, without waits, transfers and reads. Throws Error{bad_input} if
-/// the policy cannot be predicted or there are no samples.
+/// number of epochs with as much work as the whole run; and, except for `static`, the ceilings of
+/// `over_static` and `over_best`, without waits, transfers or reads. Throws Error{bad_input} if the
+/// policy cannot be predicted or there are no samples.
 nlohmann::ordered_json course_report(RunConfig config, const PlanOptions& plan,
                                      const CourseOptions& options);
 
 std::string course_text(const nlohmann::ordered_json& report);
 
-/// `plan move`: the data moved by a change of the layout (move_report.cc). `moved_bytes` is the
-/// total between ranks; `state_bytes`, before and after, that of the largest rank; `extra_bytes`
-/// the maximum of any rank beyond the larger of its states; `seconds`, of the slowest rank, is
-/// present if `options` name a machine. `from` and `to`: keys for with_layout_keys(), on top of
-/// `config`; empty: the config's layout.
+/// `plan move`: the data moved when the layout changes (move_report.cc). `moved_bytes` is the total
+/// between ranks; `state_bytes`, before and after, that of the largest rank; `extra_bytes` the
+/// maximum of any rank beyond the larger of its states; `seconds`, of the slowest rank, is present
+/// if `options` name a machine. `from` and `to`: keys for with_layout_keys(), on top of `config`;
+/// empty: the config's layout.
 nlohmann::ordered_json move_report(const RunConfig& config, const PlanOptions& options,
                                    const std::string& from, const std::string& to);
 

@@ -26,7 +26,7 @@ struct Candidate {
   std::string schedule;   // replaces a file, which fits only one layout
 };
 
-/// All grids of this world size with this number of microbatches.
+/// All grids with this world size and number of microbatches.
 std::vector<Candidate> grids(RunConfig config, int world, int threads, int microbatches) {
   config.batch.microbatches = microbatches;
   config.parallel.layout = {};

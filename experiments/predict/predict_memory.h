@@ -39,11 +39,11 @@ SaveMemory predict_save_memory(const RunConfig& config, const Job& job,
 /// The largest total of any rank.
 std::size_t largest_total(const std::vector<RankMemory>& ranks);
 
-/// Other layouts of the same world size, otherwise smaller microbatches, whose largest rank needs
+/// Other layouts with the same world size, or else smaller microbatches, whose largest rank needs
 /// at most `available` bytes; otherwise the smallest layout.
 std::string what_fits(const RunConfig& config, int world, int threads, std::size_t available);
 
-/// Warnings, with what_fits(), unless all ranks together fit into the free memory of `machine`.
+/// Warnings, with what_fits(), unless all ranks together fit in the free memory of `machine`.
 /// `memory`: predict_memory() of the run, by rank.
 std::vector<std::string> memory_advice(const RunConfig& config, int threads,
                                        const std::vector<RankMemory>& memory,
@@ -53,7 +53,7 @@ std::vector<std::string> memory_advice(const RunConfig& config, int threads,
 // all throw the same error before anything is allocated.
 
 /// Throws Error{bad_input}, on all ranks, if the engines of the ranks that share a device need more
-/// than it has free, with the needs of each and layouts that would fit. `shared`: bytes of host
+/// than it has free, naming the needs of each and layouts that would fit. `shared`: bytes of host
 /// memory that its ranks use together, if tensors are there too. Must be called before
 /// Trainer::start(). Collective.
 void require_memory(Trainer& trainer, int threads, std::size_t shared = 0);

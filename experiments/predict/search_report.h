@@ -31,7 +31,7 @@ struct LayoutSearchOptions {
 PlanProblem search_problem(const RunConfig& config, const LayoutSearchOptions& options);
 
 /// Layouts that are slower than the fastest by at most this fraction are marked, because no
-/// published table was predicted accurately enough to distinguish them.
+/// published table was predicted accurately enough to tell them apart.
 inline constexpr double kTie = 0.05;
 
 /// `compared` is that of MachineModel; `layouts` fit, in order of step time, with those that run in
@@ -42,7 +42,7 @@ inline constexpr double kTie = 0.05;
 /// `exact` means accurate to the byte. Layouts that fit also have `parts`, which add up to the
 /// step, and `help_most`: the largest part except compute and update, where `memory` is the gain
 /// from twice the memory. Throws Error{bad_input} if memory or machine is missing, and if no layout
-/// fits: then names the nearest.
+/// fits, in which case the error names the nearest.
 nlohmann::ordered_json search_report(const RunConfig& config, const LayoutSearchOptions& options);
 
 std::string search_text(const nlohmann::ordered_json& report);

@@ -32,7 +32,7 @@ class Monitor {
   /// `final`: at the end of the run. If it covers different text from earlier evaluations, it is
   /// not added to their curve in TensorBoard.
   void validation(std::int64_t step, const Validation& result, bool final);
-  /// Writes a line to events.jsonl with what happened and its cost.
+  /// Writes a line to events.jsonl: what happened and what it cost.
   void event(std::int64_t step, EventKind kind, const nlohmann::ordered_json& details);
   /// Prints a line between step lines.
   void say(const std::string& line) { progress_.say(line); }

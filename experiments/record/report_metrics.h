@@ -15,7 +15,7 @@
 
 namespace concertina {
 
-/// Totals of all steps of a run over all launches. Each value covers the steps that have it.
+/// Totals of all steps of a run over all launches. Each value covers the steps that have one.
 struct StepTotals {
   std::int64_t steps = 0;  // with a known duration
   double seconds = 0;      // total duration

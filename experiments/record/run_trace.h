@@ -1,6 +1,6 @@
 // The measurements of all ranks in a few steps, stored in trace.json and read by `report`.
 // Invariants: all times are seconds on one clock from the start of the first step; reading a
-// written trace gives the same values, with times to the nanosecond.
+// written trace gives the same values, with times accurate to the nanosecond.
 #pragma once
 
 #include <array>

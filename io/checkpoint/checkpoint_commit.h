@@ -1,6 +1,6 @@
 // Commits: listing the checkpoints of a run and creating new ones. Invariant: a directory
-// step-NNNNNNNN appears complete and durable, by a single rename after its manifest is written, or
-// not at all. A crash or failure before that leaves earlier commits intact.
+// step-NNNNNNNN appears complete and durable, through a single rename after its manifest is
+// written, or not at all. A crash or failure before that leaves earlier commits intact.
 //
 //   begin_checkpoint -> write_shard on every rank -> write_manifest on one -> prune
 #pragma once
@@ -44,7 +44,7 @@ std::string commit_name(std::int64_t step);
 /// Returns the path of the directory that begin_checkpoint() creates.
 std::string partial_path(const std::string& checkpoints, std::int64_t step);
 
-/// Returns the commits in ascending order of steps, without checking their content; empty if the
+/// Returns the commits in ascending order of step, without checking their content; empty if the
 /// directory does not exist. Skips commits of other users (is_own()) with a warning.
 std::vector<Commit> list_commits(const std::string& checkpoints);
 std::optional<Commit> newest_commit(const std::string& checkpoints);

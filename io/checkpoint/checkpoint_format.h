@@ -17,7 +17,7 @@
 
 namespace concertina {
 
-/// One kind of state of a piece, in memory: "weight", "m", "v", or another one of the optimizer.
+/// One kind of state of a piece, in memory: "weight", "m", "v", or another optimizer state.
 struct StatePart {
   std::string name;
   const float* data = nullptr;  // TensorPiece::count elements

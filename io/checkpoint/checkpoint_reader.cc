@@ -105,7 +105,7 @@ void verify_view(const std::string& directory, const ViewRecord& view,
     problems.push_back(fmt::format("{}: {} (only for viewing, not training state)", path, problem));
 }
 
-/// Whether the directory has the name of another step. Copies may have any other name.
+/// Whether the directory is named for another step. Copies may have any other name.
 bool is_misnamed(const Manifest& manifest, const std::string& directory) {
   return named_step(directory).value_or(manifest.step) != manifest.step;
 }

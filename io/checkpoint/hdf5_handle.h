@@ -1,6 +1,6 @@
 // RAII wrappers for the HDF5 C API. This is the only header that includes hdf5.h. Invariant: HDF5
 // does not access disks here. It builds files in memory (Hdf5Image), which Concertina copies out,
-// because libhdf5 1.10 reports success for lost writes (H5Fclose after ENOSPC), can crash in its
+// because libhdf5 1.10 reports success for lost writes (H5Fclose after ENOSPC), can crash during
 // clean-up after EFBIG, and never syncs.
 #pragma once
 

@@ -14,7 +14,7 @@
 
 namespace concertina {
 
-/// Element types. Files may contain the last six types, but they are never read.
+/// Element types. Files may contain the last six types, but those are never read.
 enum class StoredType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
 struct StoredTensor {
@@ -57,7 +57,7 @@ class SafetensorsWriter {
   SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors);
 
   /// Appends elements until the file is full and returns the number used. Values are rounded to
-  /// bf16 with ties to even.
+  /// bf16, with ties to even.
   std::size_t append(std::span<const float> values);
   /// Completes the file after the last element and syncs it.
   void finish();

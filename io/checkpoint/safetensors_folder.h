@@ -1,4 +1,4 @@
-// The tensors of a model in a folder, stored as by Hugging Face's transformers: in
+// The tensors of a model in a folder, stored as Hugging Face's transformers does: in
 // model.safetensors, or in model-00001-of-00002.safetensors ... and an index. Invariant: during
 // writing, a folder contains the old tensors, the new ones, or no readable ones, but never a mix.
 #pragma once
@@ -26,7 +26,7 @@ bool has_safetensors(const std::string& folder);
 /// model.safetensors.index.json.
 class SafetensorsFolder {
  public:
-  /// Throws like SafetensorsFile, and if the index does not match the files.
+  /// Throws like SafetensorsFile, or if the index does not match the files.
   explicit SafetensorsFolder(const std::string& folder);
 
   const std::string& folder() const { return folder_; }

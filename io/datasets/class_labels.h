@@ -1,5 +1,5 @@
-// Conversion of written class labels to class numbers. Other kinds of labels (scores, several
-// classes per row, a tag per word) belong in separate files.
+// Converts written class labels to class numbers. Other kinds of labels (scores, several classes
+// per row, a tag per word) belong in separate files.
 #pragma once
 
 #include <cstdint>

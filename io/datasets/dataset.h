@@ -207,7 +207,7 @@ std::span<const Entry<DatasetFormat>> dataset_formats();
 const DatasetFormat& find_format(const std::string& name);
 /// Returns the defaults of the options of all formats.
 OptionValues default_data_options();
-/// Throws Error{bad_input} for an unknown format or what the format rejects.
+/// Throws Error{bad_input} for an unknown format or for options that the format rejects.
 std::shared_ptr<const Dataset> open_dataset(const DataOptions& options);
 
 /// Returns the index of field `name` in `dataset`, or -1.

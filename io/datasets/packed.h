@@ -1,6 +1,6 @@
 // Short documents packed into samples, several per sample, without attention between documents.
-// Invariants: each token that has a predecessor in its document is a target once per epoch. The
-// packing depends only on the lengths and order of documents, so samples repeat.
+// Invariants: each token with a predecessor in its document is a target once per epoch. The packing
+// depends only on the lengths and order of documents, so samples repeat.
 //
 // Dimensions: T tokens of a sample.
 #pragma once

@@ -1,6 +1,6 @@
-// Detects held-out text that repeats training text: copies of a file, even with other line ends,
-// indentation or case, links to it, and files or rows from which others were joined. For tables and
-// images, Splits compares items.
+// Detects held-out text that repeats training text: copies of a file, even with different line
+// ends, indentation or case, links to it, and files or rows from which others were joined. For
+// tables and images, Splits compares items.
 #pragma once
 
 #include <functional>

@@ -74,7 +74,7 @@ bool is_wide_text(std::string_view start) {
 
 /// Returns "a NumPy array", "a tar archive", "text", ..., or an empty string if unknown. `start`
 /// has up to a few KB; 256 bytes suffice to recognize text: 16-bit tokens have bytes below 9, which
-/// text does not have, and with a vocabulary above 1024 there are tokens beyond ASCII.
+/// text lacks, and with a vocabulary above 1024 some tokens exceed ASCII.
 std::string_view known_format(std::string_view start, std::int64_t vocabulary) {
   for (const KnownStart& known : kKnownStarts)
     if (start.size() >= known.at && start.substr(known.at).starts_with(known.bytes))

@@ -1,5 +1,5 @@
-// Rows of tables: one or two texts, and an optional label as written. Invariant: rows are in the
-// order of files and lines; texts are valid as long as the LabelledRows exists.
+// Rows of tables: one or two texts, and an optional label as written. Invariant: rows are in file
+// and line order; texts are valid as long as the LabelledRows exists.
 #pragma once
 
 #include <array>

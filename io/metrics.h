@@ -38,7 +38,7 @@ struct MetricNumber {
 };
 std::vector<MetricNumber> metric_numbers(const StepMetrics& metrics);
 
-/// A file with one JSON object per line, in the order of writing.
+/// A file with one JSON object per line, in the order they were written.
 class JsonLines {
  public:
   /// Resumes the file after `last_step` (0: from the start): drops lines with a larger "step" and,

@@ -1,5 +1,5 @@
 // The names of the files in a run directory. Their formats are in io/README.md. Invariant: no other
-// file of the program spells out these names (tests/architecture_test.sh).
+// program file spells out these names (tests/architecture_test.sh).
 #pragma once
 
 #include <fmt/format.h>

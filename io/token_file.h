@@ -23,7 +23,7 @@ struct TokenFileInfo {
 
   static constexpr std::uint64_t kTokensAt = 128;
   static constexpr std::uint64_t kLargestVocabulary = std::uint64_t{1} << 31;
-  /// Returns the bytes per token.
+  /// Returns the number of bytes per token.
   static int width_of(std::uint64_t vocabulary) { return vocabulary <= 65536 ? 2 : 4; }
   int width() const { return width_of(vocabulary); }
   /// Offset of the bounds of the documents: documents + 1 numbers from 0 to `tokens`.
@@ -35,8 +35,8 @@ struct TokenFileInfo {
   std::uint64_t blocks() const;
 };
 
-/// Whether a file starts like a token file, even with a damaged first line or another version. It
-/// is then not treated as any other format, and TokenFile reports what is wrong.
+/// Whether a file starts like a token file, even with a damaged first line or a different version.
+/// It is then not treated as any other format, and TokenFile reports what is wrong.
 bool is_token_file(const std::string& path);
 /// Returns the tokens, each in [0, 256^width), as they are stored in the file.
 std::string packed_tokens(std::span<const std::int32_t> tokens, int width);
@@ -78,7 +78,7 @@ class TokenFileWriter {
   void sync() { file_.sync(); }
   /// Returns the hash of a block, once all processes have written.
   std::string block_sha256(std::uint64_t block) const;
-  /// Writes the header, in one process, at the end. `blocks` has the block_sha256() of each block.
+  /// Writes the header, in one process, at the end. `blocks`: the block_sha256() of each block.
   void finish(const std::vector<std::string>& blocks);
 
  private:

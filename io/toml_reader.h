@@ -1,6 +1,6 @@
-// Conversion of TOML nodes to values, with errors that give the location. Invariant: configs,
-// studies and machine files are read only through this file, so that each error names the file,
-// line, column, key and what is expected, including the nearest known name.
+// Converts TOML nodes to values, with errors that give the location. Invariant: configs, studies
+// and machine files are read only through this file, so that each error names the file, line,
+// column, key and what is expected, including the nearest known name.
 #pragma once
 
 #include <toml++/toml.h>
@@ -33,7 +33,7 @@ class TomlSource {
   [[noreturn]] void out_of_range(const toml::node& node, std::string_view key,
                                  std::string fix) const;
 
-  // Checked accessors. Each one throws if the node has another type; `fix` is what is expected.
+  // Checked accessors. Each throws if the node has a different type; `fix` is what is expected.
   bool truth(const toml::node& node, std::string_view key, const std::string& fix) const;
   std::int64_t whole(const toml::node& node, std::string_view key, const std::string& fix) const;
   double number(const toml::node& node, std::string_view key, const std::string& fix) const;

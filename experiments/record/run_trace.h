@@ -43,7 +43,7 @@ std::string title(const Action& action, const Layout& layout);
 /// the STEPs that waited for it; counters for memory.
 std::string to_chrome_trace(const RunTrace& trace);
 
-/// Reads what to_chrome_trace() wrote. Throws Error{bad_input} on anything else.
+/// Reads what to_chrome_trace() wrote. Throws Error{bad_input} for anything else.
 RunTrace read_run_trace(const std::string& path);
 
 }  // namespace concertina

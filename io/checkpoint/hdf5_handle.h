@@ -39,7 +39,7 @@ void check_hdf5(herr_t status, const char* call, const std::string& what);
 Hid make_dataspace(const std::vector<hsize_t>& dims, const std::string& what);
 /// Returns the dataset name of a part of a piece in a shard.
 std::string dataset_name(const std::string& tensor, const std::string& part, std::uint64_t offset);
-/// Creates a dataset of 32-bit floats and its parent groups. `properties` are for its creation.
+/// Creates a dataset of 32-bit floats and its parent groups. `properties` apply on creation.
 Hid make_dataset(hid_t file, const std::string& name, const std::vector<hsize_t>& dims,
                  hid_t properties);
 

@@ -13,7 +13,7 @@ namespace concertina {
 /// [T]: the original token if chosen, otherwise kIgnored. Of the chosen ones, 80% are replaced with
 /// the mask, 10% with a random token that is not a mark, and 10% are unchanged. Sentence marks and
 /// padding are never chosen. `tokenizer` gives the special-token ids; null: bytes. Throws
-/// Error{bad_input} without tokens or if a sample has fewer than masked_count() non-mark tokens.
+/// Error{bad_input} if it has none or a sample has fewer than masked_count() non-mark tokens.
 std::shared_ptr<const Dataset> masked_tokens(std::shared_ptr<const Dataset> dataset,
                                              std::shared_ptr<const Tokenizer> tokenizer);
 

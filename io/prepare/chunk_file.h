@@ -1,5 +1,5 @@
-// Files that store the tokens of single chunks until all chunks exist. Invariant: a chunk returned
-// by load_chunk() is complete and has the given key.
+// Files that store the tokens of individual chunks until all chunks exist. Invariant: a chunk
+// returned by load_chunk() is complete and has the given key.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct FoundChunk {
   ChunkState state = ChunkState::absent;
   ChunkTokens chunk;  // if complete
 };
-/// `width` is the bytes per token. The state is `other` if the file has another key.
+/// `width` is the number of bytes per token. The state is `other` if the file has a different key.
 FoundChunk load_chunk(const std::string& path, const std::string& key, int width);
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// Base of tables with separators: column names, and the same number of cells in each row.
+// Base class of tables with separators: column names, and the same number of cells in each row.
 #pragma once
 
 #include <string>

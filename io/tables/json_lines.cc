@@ -1,5 +1,5 @@
 // JSON lines: an object per line, whose keys are the columns. Blank lines are skipped. A JSON list
-// of objects is supported, too.
+// of objects is also supported.
 #include <deque>
 #include <utility>
 

@@ -1,5 +1,5 @@
 // Tables in files: rows of cells under column names, independent of the file format. A format is a
-// file in this folder that creates a TableReader, and an entry of kTableFormats. Invariant: a
+// file in this folder that creates a TableReader, and an entry in kTableFormats. Invariant: a
 // reader returns each row of its file once, in order, or throws Error{bad_input} naming the line.
 #pragma once
 

@@ -27,8 +27,8 @@ struct BytePairTable {
   std::string end_of_word;     // suffix of the name of the last character
 };
 
-/// Converts printable characters of GPT-2's byte alphabet to bytes. Returns false if `token` has
-/// another character.
+/// Converts printable characters of GPT-2's byte alphabet to bytes. Returns false if `token`
+/// contains any other character.
 bool bytes_of_printable(std::string_view token, std::string& bytes);
 std::string printable_of_bytes(std::string_view bytes);
 

@@ -56,7 +56,7 @@ struct WordModel {
   bool cuts_at_blanks = false;
 };
 
-/// Transforms the names of tokens, which are finally concatenated.
+/// Transforms token names, which are concatenated at the end.
 using Decoder = std::function<void(std::vector<std::string>& names)>;
 
 }  // namespace concertina

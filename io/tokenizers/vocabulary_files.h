@@ -1,4 +1,4 @@
-// Conversion of other tokenizer files to a tokenizer.json.
+// Converts other tokenizer files to a tokenizer.json.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,8 @@ class WordPattern {
   static std::string_view gpt2();
   static std::string_view llama3();
 
-  /// Iterates over the matches in a text and the parts between them, which together are the text.
-  /// Use one object per thread and text.
+  /// Iterates over the matches in a text and the parts between them, which together make up the
+  /// text. Use one object per thread and text.
   class Words {
    public:
     /// `text` must be UTF-8.

@@ -237,7 +237,7 @@ const Entry<HuggingFace>& hugging_face_of(const RunConfig& config) {
           : fmt::format("no transformers type has all options of this {}", config.model.family),
       config.where("model.family"),
       all.empty() ? fmt::format("one of: {}", fmt::join(names_of(published_models()), ", "))
-                  : "options that one of these has: " + all);
+                  : "the options of one of these: " + all);
 }
 
 std::int64_t rows_before_positions(const RunConfig& config, std::int64_t defaults) {

@@ -110,7 +110,7 @@ std::optional<StoredRun> find_stored_run(const std::string& path) {
 void refuse_stored(const std::string& path, const std::string& instead) {
   const std::optional<fs::path> named = directory_named(path);
   if (named && (is_commit(*named) || newest_commit(named->string())))
-    throw_input("no run's config.toml here or in a parent directory", path,
+    throw_input("no config.toml here or in a parent directory", path,
                 "a checkpoint inside the directory of its run");
   std::error_code ignored;
   throw_input(

@@ -111,7 +111,7 @@ Layout cut_units(Layout layout, const std::vector<UnitCost>& costs) {
     }
   }
   if (frontiers.size() > 1)
-    throw_input("pipelines of different depth would freeze different units of the model",
+    throw_input("pipelines of different depths would freeze different units of the model",
                 "--frozen", "--frozen 0, or --costs F,I,W");
   layout.frozen_units = *frontiers.begin();
   return layout;
@@ -132,7 +132,7 @@ ScheduleCosts::ScheduleCosts(const std::vector<std::string>& words, const LinkOp
 void ScheduleCosts::read_run(const std::string& path) {
   source_ = read_costs(path);
   if (!source_->measured)
-    throw_input("a machine file has links, but no times of F, I and W", path,
+    throw_input("a machine file has links, but no times for F, I and W", path,
                 fmt::format("--costs F,I,W --links {} --boundary-bytes N, in seconds and bytes; or "
                             "`concertina plan @model.toml --costs {}`",
                             path, path));

@@ -252,7 +252,7 @@ void read_megatron(const std::string& path, std::uint64_t bytes, TokenRun& run) 
       12 * sequences + 8 * documents != room)
     refuse_tokens(fmt::format("{} sequences and {} document bounds do not match {} bytes",
                               sequences, documents, index.size()),
-                  path, 18, "use an index of text (multimodal indexes are not supported)");
+                  path, 18, "use a text index (multimodal indexes are not supported)");
   check_megatron(index, path, sequences, documents, run.width, bytes);
   run.size = bytes / static_cast<std::uint64_t>(run.width);
   run.parted = true;

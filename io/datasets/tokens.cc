@@ -123,7 +123,7 @@ std::vector<std::uint64_t> bounds_of(const std::vector<TokenRun>& runs) {
   for (const TokenRun& run : runs) {
     if (!run.parted)
       throw_input(fmt::format("{} lacks document boundaries", run.path), "data.documents",
-                  "use data.documents = \"joined\", or files of `data prepare` or Megatron");
+                  "use data.documents = \"joined\", or files from `data prepare` or Megatron");
     append_bounds(run, bounds);
   }
   return bounds;

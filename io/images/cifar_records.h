@@ -9,7 +9,7 @@
 
 namespace concertina {
 
-/// One label byte of a record, below `classes`. `names_file` lists the class names, one a line.
+/// One label byte of a record, below `classes`. `names_file` lists class names, one per line.
 struct CifarLabel {
   std::string_view word;  // name of the label in errors
   int classes = 0;

@@ -28,7 +28,7 @@ constexpr std::size_t kQuestionTokens = 64;  // at most, as in BERT's script
 /// `place` is the position in a file: "train.json: data[0].paragraphs[3]".
 [[noreturn]] void refuse_squad(const std::string& what, const std::string& path,
                                const std::string& place) {
-  throw_input(what, fmt::format("{}: {}", path, place), "use the layout of SQuAD 1.1");
+  throw_input(what, fmt::format("{}: {}", path, place), "use the SQuAD 1.1 layout");
 }
 
 struct SquadPassage {

@@ -125,7 +125,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     const std::string model = read_tokenizer_file(path);
     if (const std::string wrong = load(model); !wrong.empty())
       throw_input(fmt::format("not a valid SentencePiece model: {}", wrong), path,
-                  "use the complete file of a trained model");
+                  "use the complete file from a trained model");
     fingerprint_ = sha256_hex(model);
     specials_ = ids_of(declared, *this);
   }

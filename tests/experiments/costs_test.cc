@@ -214,7 +214,7 @@ TEST_F(CostFiles, LinksOfAMachineCarryTheMessagesOfASchedule) {
   EXPECT_TRUE(none.links(layout, none.of(layout, make_plan(layout, "1f1b")))["free"]);
 
   EXPECT_EQ(error_of([&] { ScheduleCosts({file}); }),
-            "a machine file has links, but no times of F, I and W");
+            "a machine file has links, but no times for F, I and W");
   EXPECT_EQ(error_of([&] {
               ScheduleCosts({"1", "1", "1"}, {file, {}});
             }),

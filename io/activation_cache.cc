@@ -30,9 +30,9 @@ std::string why_off(const char* tier, const Error& error) {
                      error.where());
 }
 
-/// Returns the median seconds of a hit, or 0 if there was none.
+/// Returns the median time of a hit in seconds, or 0 if there was none.
 double hit_seconds(CacheTier& tier) {
-  // The data is the same in every process: they may measure at the same time.
+  // All processes have the same data, so they may measure at the same time.
   std::vector<std::byte> data(tier.slots().entry_bytes);
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 131 >> 3);
   const Sha256Digest prefix = prefix_digest("measurement", "", {});

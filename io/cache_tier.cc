@@ -47,7 +47,7 @@ Header sealed(Header header) {
 }
 
 EntryHeader entry_header(const CacheKey& key, std::span<const std::byte> data) {
-  // The clock is the same for all processes of the host; its low half wraps around after 4 s.
+  // The clock is the same for all processes on the host; its low half wraps around after 4 s.
   const auto time = std::chrono::steady_clock::now().time_since_epoch().count();
   return sealed(EntryHeader{key.prefix, key.sample, key.slot, xxh3(data),
                             static_cast<std::uint32_t>(time), 0});
@@ -65,7 +65,7 @@ void reserve_slots(File& file, const CacheSlots& slots) {
     if (error.system_error() != ENOSPC) throw;
     std::error_code ignored;
     const auto space = std::filesystem::space(file.path(), ignored);
-    throw_failure(fmt::format("not enough space for {:.1f} MiB: {:.1f} MiB are free",
+    throw_failure(fmt::format("not enough space for {:.1f} MiB: {:.1f} MiB is free",
                               static_cast<double>(slots.file_bytes()) / (1 << 20),
                               static_cast<double>(space.available) / (1 << 20)),
                   file.path(), "use a smaller budget, or free space there");
@@ -148,8 +148,8 @@ CacheOutcome CacheTier::read(const CacheKey& key, std::span<std::byte> out) cons
     file_.read_at(at + sizeof header, out);
     if (header.data_hash == xxh3(out)) return CacheOutcome::hit;
   }
-  // A writer clears the header before it touches the data and ends with a different one. If the
-  // header is unchanged, there was no writer.
+  // A writer clears the header before it touches the data, and ends by writing a different one. If
+  // the header is unchanged, there was no writer.
   file_.read_at(at, bytes_of(again));
   return again == header ? CacheOutcome::damaged : CacheOutcome::miss;
 }

@@ -3,7 +3,7 @@
 // read() returns only what a single write() stored for the same key, even if another process is
 // writing the slot or was killed while writing, bits flip, or the file is truncated. An entry is
 // therefore copied to the reader's memory before its hash is checked, and the file is never mapped:
-// touching a truncated page, or one that the file system has no space for, would raise SIGBUS. The
+// touching a truncated page, or one for which the file system has no space, would raise SIGBUS. The
 // format is in io/README.md.
 #pragma once
 
@@ -41,7 +41,7 @@ class CacheTier {
   /// Creates a file in `directory` with space for all slots, all empty. Throws if there is not
   /// enough space.
   static CacheTier create(const std::string& directory, const CacheSlots& slots);
-  /// Opens the file that another process of this host has created and still has open, given its
+  /// Opens the file that another process on this host created and still has open, given its
   /// shared(). Throws Error{bad_input} if this process cannot access it.
   static CacheTier open(const nlohmann::json& shared);
   nlohmann::json shared() const;

@@ -23,7 +23,7 @@ std::string micros(double seconds) {
 
 [[noreturn]] void throw_damaged(const std::string& path, std::size_t line) {
   throw_input("not a trace written by concertina", fmt::format("{}:{}", path, line),
-              "use the unmodified trace.json of a run directory");
+              "use the unmodified trace.json from a run directory");
 }
 
 }  // namespace

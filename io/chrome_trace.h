@@ -1,4 +1,4 @@
-// Chrome's trace-event format, which Perfetto (ui.perfetto.dev) and chrome://tracing open. Source:
+// Chrome's trace-event format, which Perfetto (ui.perfetto.dev) and chrome://tracing read. Source:
 // "Trace Event Format", the Chromium project. A process has tracks and counters, a track has
 // slices, which are nested or disjoint, and arrows connect slices. Invariants: each event is on a
 // separate line, so that large files can be read piecewise; times are microseconds in the file and
@@ -45,7 +45,7 @@ class ChromeTrace {
 };
 
 /// Reads a file written by ChromeTrace, passes each event to `see` and returns the `about` object.
-/// Throws Error{bad_input} with the line number if the file is not in this format.
+/// Throws Error{bad_input} naming the line if the file is not in this format.
 nlohmann::json read_chrome_trace(const std::string& path,
                                  const std::function<void(const nlohmann::json& event)>& see);
 

@@ -37,7 +37,7 @@ class Corpus {
   /// `patterns` are files, or globs such as "books/*.txt", joined in this order. `where` is the
   /// config key for errors. Files may be repeated if they are `joined` from several keys. Throws
   /// Error{bad_input} if nothing matches, a match is not a readable regular file, all files are
-  /// empty, or, unless `joined`, a file is listed twice, including through a link.
+  /// empty, or, unless `joined`, a file is listed twice, even through a link.
   Corpus(const std::vector<std::string>& patterns, const std::string& where, bool joined = false);
 
   std::uint64_t size() const { return size_; }

@@ -1,5 +1,5 @@
 // Files: an owner per descriptor, complete reads and writes, and durable replacement. Invariant:
-// every failed call throws an Error with the call, the path and a remedy.
+// every failed call throws an Error naming the call, the path and a remedy.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ std::string find_program(const std::string& program);
 std::string why_not_writable(const std::string& path);
 
 /// Throws for the errno of `call` on `path`, with advice for common causes (no space, file-size
-/// limit, ...): bad input if another path would be right, as without permission, else a failure.
+/// limit, ...): bad input if another path would help, as without permission; else a failure.
 [[noreturn]] void throw_io(std::string_view call, const std::string& path);
 
 /// Owns one open file descriptor.
@@ -53,7 +53,7 @@ class File {
   /// Appends `text`; on error the file is truncated to its previous length.
   void append_whole(std::string_view text);
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Reads exactly bytes.size() bytes; throws if the file ends earlier.
+  /// Reads exactly bytes.size() bytes; throws if the file ends before that.
   void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
   /// Reads up to bytes.size() bytes at `offset` and returns their number; 0 means end of file.
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes) const;
@@ -83,7 +83,7 @@ File unnamed_file(const std::string& directory);
 /// not support it.
 File reserve_room(const std::string& directory, std::uint64_t bytes);
 
-/// Where a file to read is located, which decides the checks beyond its being a regular file.
+/// Where a file to read is located, which determines the checks beyond its being a regular file.
 enum class FilePlace {
   named,   // a path given by the user; links are followed
   owned,   // like `named`, and is_own() must be true
@@ -93,7 +93,7 @@ enum class FilePlace {
   secret,  // like `shared`, and readable by nobody else
 };
 /// Whether `path` belongs to this user, to root, or to the owner of its directory. Other files in a
-/// run directory were put there by somebody else.
+/// run directory were put there by someone else.
 bool is_own(const std::string& path);
 
 /// Opens a regular file, for reading unless `flags` of open(2) say otherwise, without ever

@@ -25,8 +25,8 @@ class FileLock {
  public:
   FileLock() = default;
   /// Creates the file `path` if it is absent; it remains after the lock is released. Throws
-  /// Error{bad_input} that names the holder if this or another process holds the lock. `what` is
-  /// the protected resource ("this run directory"), `fix` the advice.
+  /// Error{bad_input} naming the holder if this or another process holds the lock. `what` is the
+  /// protected resource ("this run directory"), `fix` the advice.
   FileLock(const std::string& path, const std::string& what, const std::string& fix);
   ~FileLock();
   FileLock(FileLock&& other) noexcept;

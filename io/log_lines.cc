@@ -22,7 +22,7 @@ void read_or_skip(const std::string& path, const std::function<void()>& read) tr
 
 [[noreturn]] void throw_too_long(const std::string& path, const char* what, std::uint64_t most) {
   throw_input(fmt::format("{} has more than the {} bytes allowed here", what, most), path,
-              "use the unmodified file of the run");
+              "use the unmodified file from the run");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A run's metrics.jsonl, events.jsonl and result.json. Invariant: a reader sees complete lines, and
-// each step once even after a resume.
+// A run's metrics.jsonl, events.jsonl and result.json. Invariant: a reader sees only complete
+// lines, and each step once even after a resume.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct MetricNumber {
 };
 std::vector<MetricNumber> metric_numbers(const StepMetrics& metrics);
 
-/// A file with one JSON object per line, in the order of writing.
+/// A file with one JSON object per line, in the order they were written.
 class JsonLines {
  public:
   /// Resumes the file after `last_step` (0: from the start): drops lines with a larger "step" and,
@@ -67,7 +67,7 @@ std::string_view name_of(EventKind kind);
 /// Returns a line of events.jsonl with the current time.
 nlohmann::ordered_json event_line(std::int64_t step, EventKind kind,
                                   const nlohmann::ordered_json& facts);
-/// Whether a line has an event of this kind.
+/// Whether a line is an event of this kind.
 bool is_event(const nlohmann::json& line, EventKind kind);
 
 /// Atomically replaces `path` with the object, indented.

@@ -103,7 +103,7 @@ Process::Process(Process&& other) noexcept
 std::optional<int> Process::exit_code() {
   if (code_ || pid_ < 0) return code_;
   siginfo_t info{};
-  // The process is not reaped yet, so that its process group ID cannot be reused.
+  // The process has not been reaped yet, so its process group ID cannot be reused.
   const int result = waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
   if (result == 0 && info.si_pid == pid_)
     code_ = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;

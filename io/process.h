@@ -15,8 +15,8 @@ struct ProcessOptions {
   std::vector<std::string> words;  // the program, looked up on PATH, and its arguments
   std::map<std::string, std::string> environment{};  // added to that of this process
   std::vector<int> cpus{};                           // logical CPUs; empty: inherited
-  /// Descriptors for the standard streams. -1 means /dev/null for input and output, and inheritance
-  /// for errors.
+  /// Descriptors for the standard streams. -1 means /dev/null for input and output, and the
+  /// inherited stream for errors.
   int in = -1, out = -1, errors = -1;
   bool terminate_with_parent = false;  // receives SIGTERM when this process exits
 };
@@ -29,14 +29,14 @@ class Process {
   Process(Process&& other) noexcept;
   Process& operator=(Process&&) = delete;
 
-  /// Returns the exit code, 128 + signal after death by a signal, or nothing while the process
+  /// Returns the exit code, 128 + signal if it was killed by a signal, or nothing while the process
   /// runs. Its descendants may still be running afterwards.
   std::optional<int> exit_code();
   /// Waits at most `seconds`, then returns exit_code().
   std::optional<int> wait(double seconds);
   /// Sends a signal to the process group.
   void signal(int number) const;
-  /// Kills the process group. Returns false if that was done before.
+  /// Kills the process group. Returns false if that has already been done.
   bool kill();
   bool killed() const { return pid_ < 0; }
   /// Returns the process ID, or -1 after kill().

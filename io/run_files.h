@@ -1,5 +1,5 @@
 // The names of the files in a run directory. Their formats are in io/README.md. Invariant: no other
-// file of the program spells out these names (tests/architecture_test.sh).
+// program file spells out these names (tests/architecture_test.sh).
 #pragma once
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ inline constexpr const char* kEventsFile = "events.jsonl";
 inline constexpr const char* kLaunchesFile = "launches.jsonl";
 /// A line per fault that the ranks of a supervised launch observed before they exited.
 inline constexpr const char* kFaultsFile = "faults.jsonl";
-/// Locked by the `concertina run` of the run.
+/// Locked by the `concertina run` that supervises the run.
 inline constexpr const char* kSupervisorLock = "supervisor.lock";
 /// A line per restart by `concertina run`: why, from which step, and how long it took.
 inline constexpr const char* kRestartsFile = "restarts.jsonl";

@@ -1,5 +1,5 @@
-// Exact match and F1 of an answer against the reference answers, as computed by SQuAD's script
-// (evaluate-v1.1.py, Rajpurkar et al., 2016). Invariant: pure functions.
+// Exact match and F1 of an answer compared with the reference answers, as computed by SQuAD's
+// script (evaluate-v1.1.py, Rajpurkar et al., 2016). Invariant: pure functions.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct AnswerScore {
   double exact = 0, f1 = 0;  // in [0, 1]
 };
 
-/// Returns the best score of `prediction` over all answers, per metric; 0 without answers.
+/// Returns the best score of `prediction` over all answers for each metric; 0 without answers.
 AnswerScore score_answer(std::string_view prediction, std::span<const std::string> answers);
 
 }  // namespace concertina

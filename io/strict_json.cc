@@ -9,7 +9,7 @@
 namespace concertina {
 namespace {
 
-/// Records the keys of all objects that are open during parsing.
+/// Records the keys of all objects that are open while parsing.
 class KeysSeen {
  public:
   using Json = nlohmann::json;

@@ -1,5 +1,5 @@
-// Parsing of untrusted JSON. The nesting depth is limited, so that copying or printing a value
-// cannot overflow the stack.
+// Parses untrusted JSON. The nesting depth is limited, so that copying or printing a value cannot
+// overflow the stack.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,16 +9,16 @@
 namespace concertina {
 
 /// Parses `text` as an object. Throws Error{bad_input} with `where` for invalid JSON (with byte and
-/// line), a value that is not an object, a duplicate key (parsers differ in which one they use), a
+/// line), a value that is not an object, a duplicate key (parsers differ in which they use), a
 /// number beyond 64 bits, or nesting deeper than 100.
 nlohmann::json parse_strict_object(std::string_view text, const std::string& where);
 
-/// Copying a nested value uses stack memory; files of other programs have a depth of about ten.
+/// Copying a nested value uses stack memory; files from other programs are about ten levels deep.
 inline constexpr int kDeepestJson = 100;
 /// Whether lists and objects in `text`, which may be invalid JSON, are nested deeper than `most`.
 bool nested_deeper(std::string_view text, int most);
 
-/// Parses `text`. Returns a discarded value, which has no other type, if it is invalid JSON or
+/// Parses `text`. Returns a discarded value, which matches no other type, if it is invalid JSON or
 /// nested deeper than 100.
 template <class Json = nlohmann::json>
 Json parse_json(std::string_view text) {

@@ -58,7 +58,7 @@ std::uint32_t masked_crc(std::string_view bytes) {
 
 std::string file_name(const std::string& directory) {
   make_directories(directory);
-  // TensorBoard reads files in name order; microseconds distinguish quick restarts.
+  // TensorBoard reads files in name order; microseconds distinguish restarts in quick succession.
   return fmt::format("{}/events.out.tfevents.{:.6f}.{}.{}", directory, wall_time(), host_name(),
                      ::getpid());
 }

@@ -29,7 +29,7 @@ std::string dump(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-/// Returns the cached digest, or an empty string unless `memory` is for files with these stamps.
+/// Returns the cached digest, or an empty string unless `memory` describes files with these stamps.
 std::string recall(const std::string& memory, const Json& stamps) {
   if (std::error_code error; !std::filesystem::is_regular_file(memory, error)) return {};
   try {

@@ -23,7 +23,7 @@ struct TokenFileInfo {
 
   static constexpr std::uint64_t kTokensAt = 128;
   static constexpr std::uint64_t kLargestVocabulary = std::uint64_t{1} << 31;
-  /// Returns the bytes per token.
+  /// Returns the number of bytes per token.
   static int width_of(std::uint64_t vocabulary) { return vocabulary <= 65536 ? 2 : 4; }
   int width() const { return width_of(vocabulary); }
   /// Offset of the bounds of the documents: documents + 1 numbers from 0 to `tokens`.
@@ -35,8 +35,8 @@ struct TokenFileInfo {
   std::uint64_t blocks() const;
 };
 
-/// Whether a file starts like a token file, even with a damaged first line or another version. It
-/// is then not treated as any other format, and TokenFile reports what is wrong.
+/// Whether a file starts like a token file, even with a damaged first line or a different version.
+/// It is then not treated as any other format, and TokenFile reports what is wrong.
 bool is_token_file(const std::string& path);
 /// Returns the tokens, each in [0, 256^width), as they are stored in the file.
 std::string packed_tokens(std::span<const std::int32_t> tokens, int width);
@@ -44,7 +44,7 @@ std::string packed_tokens(std::span<const std::int32_t> tokens, int width);
 /// A token file, read with pread(): truncation during use is an error, not SIGBUS.
 class TokenFile {
  public:
-  /// Throws Error{bad_input} with the offset if the header or the length is wrong.
+  /// Throws Error{bad_input} naming the offset if the header or the length is wrong.
   explicit TokenFile(const std::string& path);
 
   const TokenFileInfo& info() const { return info_; }
@@ -53,7 +53,7 @@ class TokenFile {
   /// Reads the first token of documents [first, first + bounds.size()); the bound of document
   /// info().documents is the number of tokens. Throws if bounds do not ascend.
   void bounds(std::uint64_t first, std::span<std::uint64_t> bounds) const;
-  /// Verifies the hash, all tokens and all bounds on all cores. Throws Error{bad_input} with the
+  /// Verifies the hash, all tokens and all bounds on all cores. Throws Error{bad_input} naming the
   /// first fault. `progress` is called after each piece.
   void verify(const std::function<void()>& progress = {}) const;
 
@@ -78,7 +78,7 @@ class TokenFileWriter {
   void sync() { file_.sync(); }
   /// Returns the hash of a block, once all processes have written.
   std::string block_sha256(std::uint64_t block) const;
-  /// Writes the header, in one process, at the end. `blocks` has the block_sha256() of each block.
+  /// Writes the header, in one process, at the end. `blocks`: the block_sha256() of each block.
   void finish(const std::vector<std::string>& blocks);
 
  private:

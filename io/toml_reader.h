@@ -1,5 +1,5 @@
-// Conversion of TOML nodes to values, with errors that give the location. Invariant: configs,
-// studies and machine files are read only through this file, so that each error names file, line,
+// Converts TOML nodes to values, with errors that give the location. Invariant: configs, studies
+// and machine files are read only through this file, so that each error names the file, line,
 // column, key and what is expected, including the nearest known name.
 #pragma once
 
@@ -33,7 +33,7 @@ class TomlSource {
   [[noreturn]] void out_of_range(const toml::node& node, std::string_view key,
                                  std::string fix) const;
 
-  // Checked accessors. Each one throws if the node has another type; `fix` is what is expected.
+  // Checked accessors. Each throws if the node has a different type; `fix` is what is expected.
   bool truth(const toml::node& node, std::string_view key, const std::string& fix) const;
   std::int64_t whole(const toml::node& node, std::string_view key, const std::string& fix) const;
   double number(const toml::node& node, std::string_view key, const std::string& fix) const;
@@ -95,13 +95,13 @@ struct TomlMember {
   std::string key;
   const toml::node* value = nullptr;
 };
-/// Returns the members in the order of the file; the library sorts them by name.
+/// Returns the members in file order; the library sorts them by name.
 std::vector<TomlMember> in_order(const toml::table& table);
 
 /// Returns the value as TOML on one line.
 std::string node_text(const toml::node& node);
 
-/// Throws Error{bad_input} with the position if `text` is not valid TOML.
+/// Throws Error{bad_input} naming the position if `text` is not valid TOML.
 toml::table parse_toml(std::string_view text, const TomlSource& source, const std::string& fix);
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// Changes of a run between two steps, and the policies that request them. Invariants: the loop asks
+// Changes to a run between two steps, and the policies that request them. Invariants: the loop asks
 // one list of policies at every step, in order, and each may amend the requests of those before it;
 // all ranks end up with the same change.
 #pragma once
@@ -39,20 +39,20 @@ struct Change {
   std::size_t cause = 0;  // index of the event that caused `next`
 };
 
-/// The advice for a checkpoint that lacks the state of a policy.
-inline constexpr const char* kOtherCheckpoint = "a checkpoint of this version, or another run.name";
+/// The advice for a checkpoint that lacks a policy's state.
+inline constexpr const char* kOtherCheckpoint = "this version's checkpoint, or another run.name";
 
 class ChangePolicy {
  public:
   virtual ~ChangePolicy() = default;
-  /// Adds the policy's requests after the step of `view` to `change`. Collective.
+  /// Adds the policy's requests after the step in `view` to `change`. Collective.
   virtual void consider(const RunView& view, Trainer& trainer, Change& change) = 0;
   /// Called after `change` was adopted, with the durations in `adoption`.
   virtual void adopted(const Change& /*change*/, const Adoption& /*adoption*/) {}
   /// Called at the end of the run; returns the remaining events.
   virtual std::vector<RunEvent> closing() { return {}; }
-  /// The key of this policy's state in a checkpoint, and that state: everything that later
-  /// decisions depend on.
+  /// The key of this policy's state in a checkpoint, and the state: everything that later decisions
+  /// depend on.
   virtual const char* name() const = 0;
   virtual nlohmann::json progress() const = 0;
   /// The inverse of progress(), before the first step; null at the start of the run. Throws a
@@ -61,8 +61,8 @@ class ChangePolicy {
                        const std::string& source) = 0;
 };
 
-/// Adopts `change` and adds its durations to the event that caused it. If a rank lacks memory, adds
-/// that reason to an event of `change` and leaves the run as it is. Collective.
+/// Adopts `change` and adds its durations to the event that caused it. If a rank lacks memory,
+/// records that in an event of `change` and leaves the run unchanged. Collective.
 std::optional<Adoption> adopt_change(Change& change, Trainer& trainer, int threads);
 
 }  // namespace concertina

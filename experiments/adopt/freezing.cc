@@ -87,7 +87,7 @@ double finite_or_infinite(double sum) {
   return std::isfinite(sum) ? sum : std::numeric_limits<double>::infinity();
 }
 
-/// The largest sum of a block on any rank; infinite if a sum is not finite. Collective.
+/// The largest block sum on any rank; infinite if a sum is not finite. Collective.
 double largest_sum(Communicator& world, const std::vector<BlockSquares>& blocks) {
   double most = 0;
   for (const BlockSquares& one : blocks)
@@ -235,7 +235,7 @@ void Freezing::restore(const nlohmann::json& progress, Trainer& trainer,
                        const std::string& source) {
   if (rules_.name == "none") return;
   if (progress.is_null() && trainer.done() > 0)
-    throw_failure(fmt::format("the checkpoint has no state of freeze.policy = \"{}\"", rules_.name),
+    throw_failure(fmt::format("the checkpoint lacks state for freeze.policy = \"{}\"", rules_.name),
                   source, kOtherCheckpoint);
   if (progress.is_null() && rules_.policy->plan_skips != nullptr)
     state_.planned = rules_.policy->plan_skips(job_, trainer.assignment(), rules_.options);
@@ -245,14 +245,14 @@ void Freezing::restore(const nlohmann::json& progress, Trainer& trainer,
     progress.at("state").get_to(state_);
     progress.at("sums").get_to(sums_);
   } catch (const nlohmann::json::exception& error) {
-    throw_failure(fmt::format("cannot read the freezing state of the checkpoint: {}", error.what()),
+    throw_failure(fmt::format("cannot read the freezing state in the checkpoint: {}", error.what()),
                   source, kOtherCheckpoint);
   }
   const bool alike =
       sums_.squares.size() == squares_.size() || (sums_.steps == 0 && sums_.squares.empty());
   if (!alike || sums_.steps < 0 || state_.from_step < 0 || state_.from_epoch < 0)
     throw_failure(
-        fmt::format("invalid freezing state in the checkpoint: sums over {} steps of {} layers, "
+        fmt::format("invalid freezing state in the checkpoint: sums over {} steps for {} layers, "
                     "policy started at step {} and epoch {}",
                     sums_.steps, sums_.squares.size(), state_.from_step, state_.from_epoch),
         source, kOtherCheckpoint);

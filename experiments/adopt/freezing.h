@@ -1,5 +1,5 @@
 // The freeze policy of a run. It receives every step and decides at its decision points.
-// Invariants: decisions depend only on values that have the same bits in every layout, so all ranks
+// Invariants: decisions depend only on values whose bits are the same in every layout, so all ranks
 // make the same decisions; its state is plain data that is stored in checkpoints.
 #pragma once
 
@@ -24,11 +24,11 @@ std::vector<double> weight_drift(Trainer& trainer, std::span<const int> layer_of
 class Freezing final : public ChangePolicy {
  public:
   /// `config` must include the step at which the learning-rate schedule ends. Throws bad input if
-  /// model and policy contradict each other.
+  /// the model and the policy contradict each other.
   Freezing(const RunConfig& config, const Job& job);
 
   /// Records the metrics of the step. At a decision point, requests and records the policy's
-  /// decision, even an empty one, and takes a snapshot of the weights if the policy needs one.
+  /// decision, even if empty, and takes a snapshot of the weights if the policy needs one.
   void consider(const RunView& view, Trainer& trainer, Change& change) override;
 
   const char* name() const override { return "freezing"; }
@@ -39,14 +39,14 @@ class Freezing final : public ChangePolicy {
  private:
   void add(const RunView& view, const Trainer& trainer);
   FreezeDecision ask(const RunView& view, Trainer& trainer);
-  /// Skips weight gradients from now on: those planned, or none.
+  /// From now on, skips the planned weight gradients, or none.
   void skip(Trainer& trainer) const;
 
   const Job& job_;
   const FreezeRules rules_;
   const std::int64_t every_;
   std::vector<int> layer_of_bucket_;  // -1: no layer
-  std::vector<double> squares_;       // by layer, of one step
+  std::vector<double> squares_;       // by layer, for one step
   bool has_reference_ = false;
   FreezeState state_;
   FreezeSums sums_;

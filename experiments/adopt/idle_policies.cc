@@ -60,9 +60,9 @@ LastWord ask_all(const FreezeRules& rules, const FreezePoints& points) {
 }
 
 std::string pace_text(const FreezeRules& rules, const FreezePoints& points) {
-  const std::string pace = points.every > 0 ? fmt::format("every {}", counted(points.every, "step"))
-                                            : fmt::format("at the ends of epochs of {:.4g} steps",
-                                                          points.steps_per_epoch);
+  const std::string pace =
+      points.every > 0 ? fmt::format("every {}", counted(points.every, "step"))
+                       : fmt::format("after each epoch of {:.4g} steps", points.steps_per_epoch);
   return fmt::format("freeze.policy = \"{}\" decides {}", rules.name, pace);
 }
 
@@ -128,8 +128,8 @@ std::string early_freezing(const FreezeRules& rules, const FreezePoints& points,
   if (rules.policy->says_when && may_freeze(rules, points))
     if (const std::int64_t step = ask_all(rules, points).step; step < warmup)
       return fmt::format(
-          "freeze.policy = \"{}\" freezes a layer after step {}, before the "
-          "warm-up of the learning rate ends (step {})",
+          "freeze.policy = \"{}\" freezes a layer after step {}, before "
+          "learning-rate warm-up ends (step {})",
           rules.name, step, warmup);
   return "";
 }
@@ -152,7 +152,7 @@ std::string timed_training(const RunConfig& config) {
   if (!policy.by_times || config.elastic.batch != "grows") return "";
   return fmt::format(
       "elastic.policy = \"{}\" decides based on measured times, and with elastic.batch = \"grows\" "
-      "the batch size follows from its decisions: rerunning the command may give other weights",
+      "the batch size follows from its decisions: a rerun may give different weights",
       config.elastic.policy);
 }
 

@@ -1,5 +1,5 @@
 // Detects policies that can never act, so that a mistyped key is reported, and policies that depend
-// on the clock. Invariant: pure; the result never changes what is trained.
+// on timing. Invariant: pure; the result never affects training.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct FreezePoints {
   double steps_per_epoch = 1;  // > 0
 };
 
-/// Whether a decision before the last step may freeze anything, as far as that can be predicted.
+/// Whether a decision before the last step may freeze anything, as far as can be predicted.
 bool may_freeze(const FreezeRules& rules, const FreezePoints& points);
 
 /// The reason why the policy will never freeze anything, or the options that no decision reaches.
@@ -34,8 +34,8 @@ struct ForeseenFreeze {
 /// gradient norms, those of FreezePolicy::foreseen. Empty if layers may be unfrozen.
 std::vector<ForeseenFreeze> foreseen_freezes(const FreezeRules& rules, const FreezePoints& points);
 
-/// A warning that the options freeze layers before the learning rate's warm-up of `warmup` steps
-/// ends; empty if they do not.
+/// A warning that the options freeze layers before the `warmup` steps of learning-rate warm-up end;
+/// empty if they do not.
 std::string early_freezing(const FreezeRules& rules, const FreezePoints& points,
                            std::int64_t warmup);
 
@@ -43,7 +43,7 @@ std::string early_freezing(const FreezeRules& rules, const FreezePoints& points,
 /// `freezes`: whether the run may freeze anything after its start.
 std::string idle_repartition(const RunConfig& config, bool freezes);
 
-/// A warning that rerunning the command may give other weights; empty if it cannot.
+/// A warning that rerunning the command may give different weights; empty if it cannot.
 std::string timed_training(const RunConfig& config);
 
 }  // namespace concertina

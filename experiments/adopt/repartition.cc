@@ -24,8 +24,8 @@
 namespace concertina {
 namespace {
 
-/// Returns the layout that a policy chose, in the form stored in a checkpoint: schedule (a name or
-/// a path), spare, pipelines.
+/// Returns the layout that a policy chose, as stored in a checkpoint: schedule (a name or a path),
+/// spare, pipelines.
 nlohmann::json layout_json(const Request& request, const Layout& layout) {
   return {{"schedule", request.schedule},
           {"spare", request.spare},
@@ -99,8 +99,8 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
   settled_ = std::min(settled_ + 1, kMeasuredSteps);
   wanted_.reset();
   if ((!change.next && !view.due(config_.elastic.every)) || settled_ < kMeasuredSteps) return;
-  // A longer run.steps may resume from here and must then have made the decisions of a run planned
-  // that long. With measured times, a change after the last step never pays.
+  // A run with larger run.steps may resume from here and must then have made the decisions of a run
+  // of that length. With measured times, a change after the last step never pays off.
   if (policy_.by_times && view.step == view.steps) return;
   if (std::optional<RunEvent> event = outcome()) change.events.push_back(std::move(*event));
   const double began = concertina::now();
@@ -141,7 +141,7 @@ void Repartition::report_ranks(bool leads, LayoutDecision& decision) {
   if (news && leads && !decision.next) log::info("{}", text);
 }
 
-/// The freezes after this step that freeze more than is frozen now.
+/// The freezes after this step that go beyond what is frozen now.
 std::vector<LayoutPeriod> Repartition::ahead(const RunView& view, const Job& job,
                                              int frozen) const {
   std::vector<LayoutPeriod> periods;
@@ -296,7 +296,7 @@ nlohmann::json Repartition::progress() const {
 void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
                           const std::string& source) {
   if (!progress.contains("batches") && options_.grows && trainer.done() > 0)
-    throw_failure("the checkpoint has no state of elastic.batch = \"grows\"", source,
+    throw_failure("the checkpoint lacks state for elastic.batch = \"grows\"", source,
                   kOtherCheckpoint);
   if (progress.is_null()) return;
   std::optional<Request> stored;
@@ -308,7 +308,7 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
     batches = progress.value("batches", batches);
     // Only the times of this launch's steps are known.
     if (!policy_.by_times) settled_ = progress.value("settled", kMeasuredSteps);
-    // Kept even if the world has another size: a later launch may have this one again.
+    // Kept even if the world size differs: a later launch may have this one again.
     world_ = progress.value("world", 0);
     layout_ = progress.value("layout", nlohmann::json());
     if (world_ == trainer.world().size() && config_.elastic.policy != "none")
@@ -324,7 +324,7 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
             "invalid layout state: {} batches per step, {} initial stages, {} initial replicas",
             batches, start_.stages, start_.replicas),
         source, "an older checkpoint");
-  // run.steps may have changed. A layout for another number of batches per step is useless.
+  // run.steps may have changed. A layout for a different number of batches per step is useless.
   const std::int64_t left = std::max<std::int64_t>(0, config_.run.steps - trainer.done());
   batches_ = grown_batches(batches, 1, left);
   if (batches_ != batches) {
@@ -340,13 +340,13 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
   if (stored || batches_ > 1) resume(std::move(stored), batches_, trainer);
 }
 
-/// Resumes in the stored layout; without one, in the layout of the config.
+/// Resumes in the stored layout, or without one in the layout of the config.
 void Repartition::resume(std::optional<Request> stored, int batches, Trainer& trainer) {
   const int frozen = trainer.layout().frozen_units;
   const bool grown = batches > 1;
   Request request = stored ? *stored : trainer.asked_with_frozen(frozen);
   if (request.file && grown)
-    throw_input(fmt::format("the steps of this run execute {} batches at once, but a schedule file "
+    throw_input(fmt::format("the steps of this run execute {} batches each, but a schedule file "
                             "describes one",
                             batches),
                 config_.where("parallel.schedule"), "a registered schedule");

@@ -1,6 +1,6 @@
-// The layout policy of a run. It receives every step and decides after a freeze or when asked.
+// The layout policy of a run. It receives every step and decides after a freeze or on request.
 // Invariants: decisions depend on values that every rank has gathered from all ranks; no decision
-// changes the bits of what is trained.
+// changes the bits of the trained weights.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@ class Repartition final : public ChangePolicy {
   void adopted(const Change& change, const Adoption& adoption) override;
   std::vector<RunEvent> closing() override;
 
-  /// The record of the measured times of the run's steps.
+  /// The measured times of the run's steps.
   CostRecord& costs() { return costs_; }
   /// Measures the cost of layout changes, from a probe and from the changes so far. Collective.
   MoveRates moves(Trainer& trainer);
@@ -71,7 +71,7 @@ class Repartition final : public ChangePolicy {
   std::optional<double> wanted_;        // the same for the decision of this step
   bool moves_ = false;                  // whether that decision changes the layout
   std::vector<std::size_t> different_;  // ranks that are slower or faster than the others
-  double rebuild_ = 0;         // seconds of the last change except moving state, on this rank
+  double rebuild_ = 0;         // seconds of the last change, excluding state moves, on this rank
   double move_factor_ = 1;     // measured time of that move / time predicted by the probe
   MoveRates predicted_rates_;  // used by the newest prediction
   nlohmann::json layout_;      // that the run changed to (layout_json()), or null

@@ -16,7 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* kOtherBits =
-    "this processor's kernels may compute different bits for a sample at another place in its "
+    "this processor's kernels may compute different bits for a sample at another position in its "
     "microbatch";
 
 }  // namespace
@@ -32,7 +32,7 @@ AutoCache::AutoCache(Trainer& trainer, Options options)
   CONCERTINA_CHECK(uses_cache(trainer.config()), "no budget");
   if (!trainer.tensor_memory().on_host())
     staging_.resize(per_microbatch_ * static_cast<std::size_t>(room_.entry_bytes));
-  const Watchdog::Patience patience(trainer.watchdog(), "making the activation cache");
+  const Watchdog::Patience patience(trainer.watchdog(), "creating the activation cache");
   open_files();
   make_slot_plan();
   own_read_seconds_ = store_->measure_read();
@@ -130,7 +130,7 @@ void AutoCache::list_samples(std::int64_t step, std::vector<StepSample>& samples
     }
 }
 
-/// Follows a changed assignment: other units are frozen, or other microbatches begin here.
+/// Responds to a changed assignment: other units are frozen, or other microbatches begin here.
 void AutoCache::follow(std::int64_t step) {
   const Watchdog::Patience patience(trainer_.watchdog(), "digests of frozen weights");
   layout_ = trainer_.layout();
@@ -183,8 +183,8 @@ void AutoCache::try_places() {
     }
 }
 
-/// Gathers the times of the units, as measured by the present engine, and of a read. Takes the
-/// median over the ranks because the time on a rank that was descheduled can be arbitrarily long.
+/// Gathers the unit times measured by the current engine, and the time of a read. Takes the median
+/// over the ranks because the time on a rank that was descheduled can be arbitrarily long.
 void AutoCache::gather_times() {
   std::vector<double> mine;
   for (const UnitSeconds& unit : trainer_.engine().executor().unit_clock().seconds())
@@ -318,7 +318,7 @@ bool AutoCache::read(const Prefix& prefix, std::size_t first, View output) {
     const StepSample& sample = samples_[first + i];
     const CacheKey key{static_cast<std::uint64_t>(sample.before), sample.number, prefix.digest};
     if (store_->read(key, entry)) continue;
-    // The other entries of this microbatch are probably damaged as well: rewrite all of them.
+    // The other entries of this microbatch are probably damaged, too: rewrite them all.
     std::fill_n(places_.begin() + static_cast<std::ptrdiff_t>(first), per_microbatch_, -1);
     return false;
   }

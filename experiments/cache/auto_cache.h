@@ -1,7 +1,7 @@
 // Reuses the outputs of frozen units that were computed for each sample in an earlier epoch
-// (AutoCache of PipeTransformer, He et al., ICML 2021). Invariants: training has the same bits as
-// without the cache, whatever happens to its files; all ranks agree on whether the cache is used;
-// steps allocate nothing, except one after a change.
+// (AutoCache of PipeTransformer, He et al., ICML 2021). Invariants: training gives the same bits as
+// without the cache, whatever happens to the cache files; all ranks agree on whether the cache is
+// used; steps allocate nothing, except the one after a change.
 //
 // An entry belongs to one frontier: units [0, n) with these weights. When more units are frozen,
 // old entries are read, the units above their frontier run, and the output replaces the entry.
@@ -36,7 +36,7 @@ class AutoCache final : public FrozenOutputs {
  public:
   struct Options {
     std::shared_ptr<const Dataset> dataset;
-    std::string numerics;  // what determines bits besides model and weights
+    std::string numerics;  // what determines the bits besides model and weights
     /// Called with each decision, on the ranks that make one, for events.jsonl after step `step`.
     std::function<void(std::int64_t step, nlohmann::ordered_json details)> decided;
   };
@@ -49,7 +49,7 @@ class AutoCache final : public FrozenOutputs {
   AutoCache& operator=(const AutoCache&) = delete;
 
   /// Called on every rank before each step, or before the first of those executed together: handles
-  /// changes of the assignment. Collective.
+  /// changes to the assignment. Collective.
   void before_step(std::int64_t step);
 
   CacheOutlook outlook() const;
@@ -63,7 +63,7 @@ class AutoCache final : public FrozenOutputs {
   int kept_units() const override { return on_ && !prefixes_.empty() ? prefixes_[0].units : 0; }
   void keep(const MicrobatchIo& io, View output) override;
 
-  /// Steps after a change before the times of units are measured again.
+  /// Steps after a change before unit times are measured again.
   static constexpr std::int64_t kMeasured = 4;
 
  private:

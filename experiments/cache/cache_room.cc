@@ -24,7 +24,7 @@ void require_room(const RunConfig& config, std::string_view key, ByteSize budget
   if (bytes == 0 || fit_slots(0, 1, entry_bytes, bytes).count > 0) return;
   const std::uint64_t least = CacheSlots{0, 1, entry_bytes}.file_bytes();
   const auto kib = static_cast<std::int64_t>(align_up(least, 4096) / 1024);
-  throw_input(fmt::format("{} = \"{}\" is too small: the frozen units' output for one sample has "
+  throw_input(fmt::format("{} = \"{}\" is too small: the frozen units' output for one sample takes "
                           "{} bytes, and the smallest cache file with its headers and whole pages "
                           "needs {} KiB",
                           key, to_text(budget), entry_bytes, kib),
@@ -41,7 +41,7 @@ nlohmann::ordered_json to_json(const CacheUse& use) {
 
 namespace {
 
-/// The reason why not all samples were read, other than faults.
+/// Why not all samples were read, apart from faults.
 std::string why_computed(const CacheUse& use) {
   if (use.misses == 0 || use.samples == 0) return "";
   const auto number = [](std::uint64_t value) { return grouped(static_cast<std::int64_t>(value)); };

@@ -13,7 +13,7 @@
 
 namespace concertina {
 
-/// Numbers of samples over all ranks.
+/// Sample counts over all ranks.
 struct CacheUse {
   std::uint64_t memory_hits = 0, disk_hits = 0;
   std::uint64_t moved = 0;   // hits of an older frontier, for which some units ran

@@ -1,4 +1,4 @@
-// Digests of a model's leading frozen units with their weights (io/cache_key.h). Invariant: units
+// Digests of a model's leading frozen units and their weights (io/cache_key.h). Invariant: units
 // with equal digests compute the same output for the same sample.
 #pragma once
 
@@ -12,14 +12,14 @@ namespace concertina {
 
 class PrefixDigests {
  public:
-  /// `numerics`: what determines bits besides model and weights. `trainer` outlives this.
+  /// `numerics`: what determines the bits besides model and weights. `trainer` must outlive this.
   PrefixDigests(const Trainer& trainer, std::string numerics);
 
-  /// Called on every rank after each change of the assignment, before the next step: forgets the
-  /// weights that are trainable now.
+  /// Called on every rank after each change to the assignment, before the next step: forgets
+  /// weights that are now trainable.
   void follow();
-  /// The digest of units [0, units), which must all be frozen and on this rank. Hashes of weights
-  /// are reused while those stay frozen, so most calls hash little.
+  /// The digest of units [0, units), which must all be frozen and on this rank. Weight hashes are
+  /// reused while the weights stay frozen, so most calls hash little.
   Sha256Digest digest(int units);
 
  private:

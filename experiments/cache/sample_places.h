@@ -1,6 +1,6 @@
-// Tests whether a sample has the same bits at every place in its microbatch. Kernels split the rows
-// of a microbatch into tiles and may sum in another order in a shorter tile or at another position.
-// This depends on processor, library and shape, so it is tested by running them.
+// Tests whether a sample gives the same bits at every position in its microbatch. Kernels split the
+// rows of a microbatch into tiles and may sum in a different order in a shorter tile or at another
+// position. This depends on processor, library and shape, so it is tested by running the kernels.
 #pragma once
 
 #include "core/memory.h"
@@ -10,9 +10,9 @@
 
 namespace concertina {
 
-/// Runs the first `units` units of `stage`, which begins `model` and has them frozen, on some
-/// microbatches of `source`, each with its samples in several rotations. `memory`: the memory of
-/// the stage's tensors. Must be called between two steps.
+/// Runs the first `units` units of `stage`, which begins `model` and in which they are frozen, on
+/// some microbatches of `source`, each with its samples rotated several ways. `memory`: the memory
+/// of the stage's tensors. Must be called between two steps.
 bool same_in_any_place(Stage& stage, int units, const ModelSpec& model, BatchSource& source,
                        Memory& memory);
 

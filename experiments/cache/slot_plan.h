@@ -1,7 +1,7 @@
 // Assigns the slots of a cache that has fewer slots than there are samples. Invariant: a pure
 // function of the order of the epochs, so that all ranks of a host agree.
 //
-// Slots go to the samples that are first in the next epoch of the same view (Belady 1966: evict
+// Slots go to the samples that come first in the next epoch of the same view (Belady 1966: evict
 // what is needed last), so the first microbatches of an epoch are read completely; any other
 // selection would leave most microbatches with a sample that has to be computed. The slot of a
 // sample that was read is reused for one that is computed later in the epoch.
@@ -15,15 +15,15 @@ namespace concertina {
 
 class SlotPlan {
  public:
-  /// Writes the samples of an epoch in its order.
+  /// Writes the samples of an epoch in order.
   using OrderOf = std::function<void(std::uint64_t epoch, std::vector<std::uint64_t>& order)>;
-  /// Nothing is cached before epoch `first`. `samples`: those of the largest epoch. A slot can be
-  /// reused `batch` samples after its sample was read, that is, in another step.
+  /// Nothing is cached before epoch `first`. `samples`: the number in the largest epoch. A slot can
+  /// be reused `batch` samples after its sample was read, that is, in another step.
   SlotPlan(OrderOf order, std::uint64_t samples, std::uint64_t views, std::uint64_t slots,
            std::uint64_t first, std::uint64_t batch);
 
   /// The slot of `sample` when epoch `epoch` reaches it, and from then on; -1 if it has none.
-  /// `epoch` must be at least `first`; epochs long past are forgotten.
+  /// `epoch` must be at least `first`; old epochs are forgotten.
   std::int64_t before(std::uint64_t epoch, std::uint64_t sample);
   std::int64_t after(std::uint64_t epoch, std::uint64_t sample) {
     return before(epoch + views_.size(), sample);

@@ -67,8 +67,8 @@ std::string readers_text(const Key& idle, const Key& chooser, const RunConfig& c
   return read.empty() ? fix : fmt::format("{}; {} reads {}", fix, chosen, fmt::join(read, ", "));
 }
 
-/// A key without effect is more likely a mistake than intended. A base config may set it for
-/// configs that choose what reads it.
+/// A key without effect is probably a mistake. A base config may set it for configs that select its
+/// reader.
 void check_effect(const Key& key, const RunConfig& config) {
   const Key* const idle = unread(key, config);
   if (idle == nullptr || is_default(key, config)) return;
@@ -121,12 +121,12 @@ FreezeRules rules_for(const RunConfig& config, int layers, int most) {
   return rules;
 }
 
-/// Runs the freeze policy's checks of its options.
+/// Runs the freeze policy's checks on its options.
 void check_policy(const RunConfig& config) {
   if (!layers_follow(config)) rules_for(config, config.model.layers, config.model.layers);
 }
 
-/// Runs the data format's checks of its options.
+/// Runs the data format's checks on its options.
 void check_format(const RunConfig& config) {
   const DatasetFormat& format = find_format(config.data.format);
   if (format.check != nullptr) with_places(config, [&] { format.check(config.data.options); });
@@ -136,7 +136,7 @@ bool is_causal_lm(const RunConfig& config) {
   return &task_of(config.model.family, config.model.task) == &find_task("causal-lm");
 }
 
-/// Rows of a table are separate samples for tasks with labels; documents of text can be joined.
+/// Rows of a table are separate samples for tasks with labels; text documents can be joined.
 void check_documents(const RunConfig& config) {
   const bool causal = is_causal_lm(config), alone = documents_of(config) == "alone";
   const bool masks = task_of(config.model.family, config.model.task).masks;
@@ -154,7 +154,7 @@ void check_documents(const RunConfig& config) {
       causal || (packed && masks) ? "data.documents = \"joined\"" : "data.documents = \"alone\"");
 }
 
-/// Each entry of the list of files is a source.
+/// Each entry in the file list is a source.
 void check_weights(const RunConfig& config) {
   const std::size_t count = config.data.weights.size();
   if (count == 0) return;

@@ -21,7 +21,7 @@
 
 namespace concertina {
 
-/// Option values of every entry of a registry, by entry name.
+/// Option values of every registry entry, by entry name.
 using EntryOptions = std::map<std::string, OptionValues, std::less<>>;
 /// Default options of all model families, optimizers and learning rate schedules.
 EntryOptions family_options();
@@ -52,7 +52,7 @@ struct RunConfig : Sections {
   /// Where each non-default key was last set: "a.toml:3:10" or "command line".
   std::map<std::string, std::string, std::less<>> origins;
 
-  /// Describes the place of a key for errors: "a.toml:3:10: batch.global", "command line:
+  /// Describes the location of a key for errors: "a.toml:3:10: batch.global", "command line:
   /// batch.global", "batch.global (default)".
   std::string where(std::string_view key) const;
 };
@@ -61,7 +61,7 @@ struct RunConfig : Sections {
 std::string run_directory(const RunConfig& config);
 /// `checkpoint.dir`, or `<run directory>/checkpoints`.
 std::string checkpoint_directory(const RunConfig& config);
-/// Directory of the files of cached activations: `cache.dir`, or the run directory.
+/// Directory of the cached activation files: `cache.dir`, or the run directory.
 std::string cache_directory(const RunConfig& config);
 /// Returns a copy with absolute paths to files outside the run directory, valid in any directory.
 RunConfig with_absolute_paths(RunConfig config);
@@ -79,9 +79,9 @@ std::string files_key(const RunConfig& config);
 std::vector<std::string> data_files(const RunConfig& config);
 /// The resolved value of data.documents, never "auto".
 std::string documents_of(const RunConfig& config);
-/// Whether the values of a key are data paths, so that the files' content decides, not their names.
+/// Whether the values of a key are data paths, so that the files' content matters, not their names.
 bool names_data(std::string_view key);
-/// The step of the final learning rate: `lr.steps`, or `run.steps` where that is 0.
+/// The step that reaches the final learning rate: `lr.steps`, or `run.steps` where that is 0.
 std::int64_t lr_steps(const RunConfig& config);
 
 /// The keys of [lr] as a schedule that reaches the final rate at step `steps`.

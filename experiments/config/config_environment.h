@@ -1,5 +1,5 @@
 // Config keys from the environment: CONCERTINA__RUN__STEPS=10 sets run.steps = 10. Two underscores
-// represent a dot, one may also represent a hyphen; case is ignored.
+// represent a dot; a single one may represent a hyphen. Case is ignored.
 #pragma once
 
 #include <string>

@@ -261,7 +261,7 @@ std::string nearest_key(std::string_view name) {
   std::size_t distance = std::string_view::npos;
   for (const Key& key : config_keys()) {
     std::size_t candidate = edit_distance(name, key.name);
-    // The right key in the wrong table, or without a table, is the most likely mistake.
+    // The most likely mistake is the right key in the wrong table, or without a table.
     if (last_part(key.name) == last_part(name)) candidate = std::min<std::size_t>(candidate, 1);
     if (candidate < distance) best = key.name, distance = candidate;
   }

@@ -1,6 +1,6 @@
-// The table of all config keys, used to read, check, document and write configs.
-// Invariant: every field of RunConfig's sections, and every option of an entry of a registry, has
-// exactly one row. Both are generated from sections.inc.
+// The table of all config keys, used to read, check, document and write configs. Invariant: every
+// field of RunConfig's sections, and every option of a registry entry, has exactly one row. Both
+// are generated from sections.inc.
 #pragma once
 
 #include <array>
@@ -33,17 +33,17 @@ struct Range {
   bool contains(double value) const;
 };
 
-/// What a key affects, and so whether a resume, another rank or another trial may change it.
+/// What a key affects, and therefore whether a resume, another rank or another trial may change it.
 enum class KeyRole : std::uint8_t {
   of_section,  // the usual role of the keys of its section
-  other,       // affects neither the bits of a run nor the place of its files
-  numbers,     // affects the bits: a resume with another value is refused
+  other,       // affects neither the bits of a run nor the location of its files
+  numbers,     // affects the bits: a resume with a different value is refused
   changeable,  // affects the bits, but a resume may change it
-  files,       // names data; its content decides, not its name
-  check,       // decides which data is accepted, not how it is used
+  files,       // names data; its content matters, not its name
+  check,       // determines which data is accepted, not how it is used
   run_name,    // the name of the run
-  run_place,   // a place for the run's files, which may differ by host
-  host_place,  // a place for files that are private to a host
+  run_place,   // a location for the run's files, which may differ by host
+  host_place,  // a location for files that are private to a host
   host,        // a setting that suits a host
 };
 
@@ -97,19 +97,19 @@ bool holds(const Key& key) {
   return value_if<T>(key, default_config()) != nullptr;
 }
 
-/// All keys, in order of sections. Options of freeze policies, model families, ... come from their
+/// All keys, in section order. Options of freeze policies, model families, ... come from their
 /// registries.
 std::span<const Key> config_keys();
 /// Null if there is no such key.
 const Key* find_key(std::string_view name);
-/// The role of the key of that name; KeyRole::other if there is no such key.
+/// The role of the key with that name; KeyRole::other if there is no such key.
 KeyRole role_of(std::string_view name);
 /// Whether the key has an effect, that is, the chosen value of chosen_by reads it.
 bool applies(const Key& key, const RunConfig& config);
 /// The key that disables this one because its chooser does not read it: the key itself or a chooser
 /// further up. Null if the key has an effect.
 const Key* unread(const Key& key, const RunConfig& config);
-/// Whether the key has a value that turns something off: "none", "never", 0.
+/// Whether the key is set to a value that turns something off: "none", "never", 0.
 bool is_off(const Key& key, const RunConfig& config);
 /// Whether the key has its default value.
 bool is_default(const Key& key, const RunConfig& config);

@@ -1,5 +1,5 @@
-// Changes of a run's layout that a user requests, as keys on top of the run's config.
-// Invariant: training results do not change, only how ranks share the work.
+// Changes to a run's layout that a user requests, as keys on top of the run's config. Invariant:
+// training results do not change, only how ranks share the work.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace concertina {
 
-/// Returns `config` with the layout keys of `keys`, such as "parallel.pp=1 parallel.dp=2". Allowed
+/// Returns `config` with the layout keys in `keys`, such as "parallel.pp=1 parallel.dp=2". Allowed
 /// are freeze.units and the keys of [parallel] except the transport. If `keys` sets any of pp, dp,
-/// chunks, spare and layout, the others of these are reset to their defaults. `place` names the
+/// chunks, spare and layout, the rest of these are reset to their defaults. `place` names the
 /// source in errors, such as "--to". Throws Error{bad_input} for other keys and if validate()
 /// refuses the result.
 RunConfig with_layout_keys(RunConfig config, const std::string& keys, const std::string& place);

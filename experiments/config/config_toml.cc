@@ -121,7 +121,7 @@ void read_run_directory(const std::string& path, RunConfig& config) {
   } catch (const Error& error) {
     const std::string then = version_of_run(path), now(program_version().number);
     if (then.empty() || then == now) throw;
-    throw_input(fmt::format("{}; the run was written by version {}, this is version {}",
+    throw_input(fmt::format("{}; the run was written by version {}; this is version {}",
                             error.message(), then, now),
                 error.where(), fmt::format("{}; or use concertina {}", error.fix(), then));
   }

@@ -1,5 +1,5 @@
-// Reads and writes RunConfig as TOML files and `--set` assignments.
-// Invariant: read(write(config)) == config, bit for bit. Every error names the place in the input.
+// Reads and writes RunConfig as TOML files and `--set` assignments. Invariant: read(write(config))
+// == config, bit for bit. Every error names the location in the input.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace concertina {
 void read_config(std::string_view toml, const std::string& source, RunConfig& config);
 /// Reads an overlay from a file. Throws Error{bad_input} if it cannot be read.
 void read_config_file(const std::string& path, RunConfig& config);
-/// Reads the config.toml of a run directory and sets the run's name and place from `path`, since
+/// Reads the config.toml of a run directory and sets the run's name and location from `path`, since
 /// the directory may have been moved.
 void read_run_directory(const std::string& path, RunConfig& config);
 /// Sets one key from `table.key=value`. The value is TOML; strings need no quotes.
@@ -23,7 +23,7 @@ void set_config(std::string_view assignment, RunConfig& config);
 void set_key(const std::string& name, std::string_view value, const std::string& source,
              RunConfig& config);
 
-/// Writes all keys, including defaults but not options of entries that are not chosen, as a
+/// Writes all keys, including defaults but excluding options of entries not chosen, as a
 /// `config.toml` that reproduces the run.
 std::string write_config(const RunConfig& config);
 

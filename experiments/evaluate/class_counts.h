@@ -1,5 +1,5 @@
 // Classification metrics from counts of label and prediction pairs. Invariant: pure, and
-// independent of the order of samples since counts are integers.
+// independent of sample order, since counts are integers.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct Confusion {
   }
 };
 
-/// Numbers of correct, wrong and missed predictions of a class.
+/// Numbers of correct, wrong and missed predictions for a class.
 struct ClassCounts {
   std::int64_t right = 0, wrong = 0, missed = 0;
 
@@ -50,8 +50,8 @@ struct ClassCounts {
 ClassCounts counts_of(const Confusion& confusion, std::size_t one);
 
 /// Returns accuracy; for two classes also precision, recall and f1 of the second one, as in GLUE;
-/// for more classes macro_precision, macro_recall and macro_f1, means over the classes that occur
-/// as a label or a prediction (micro averages equal the accuracy); and matthews_correlation
+/// for more classes macro_precision, macro_recall and macro_f1, averaged over the classes that
+/// occur as a label or a prediction (micro averages equal the accuracy); and matthews_correlation
 /// (Gorodkin 2004).
 std::vector<Metric> class_metrics(const Confusion& confusion);
 

@@ -1,4 +1,4 @@
-// Classes of samples, predicted as the most likely one.
+// Sample classes, predicted as the most likely one.
 #include <algorithm>
 
 #include "core/error.h"

@@ -101,7 +101,7 @@ std::string confusion_text(const Validation& validation, std::span<const std::st
 
 namespace {
 
-/// Sends the model's predictions for held-out samples from the ranks of the last stages to all.
+/// Sends predictions for held-out samples from the ranks of the last stages to all ranks.
 class Answers {
  public:
   Answers(Trainer& trainer, const std::shared_ptr<const Dataset>& dataset, Split split,
@@ -243,7 +243,7 @@ Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
     const std::size_t each = mine.size();
     for (std::size_t i = each - 1; i < all.size(); i += each)
       if (all[i] > 0) trainer.throw_unread();
-    // One rank has a microbatch's loss and the others 0, so the sum is in microbatch order.
+    // One rank holds a microbatch's loss and the others hold 0, so the sum is in microbatch order.
     for (std::size_t m = 0; m + 1 < each; ++m)
       for (std::size_t i = m; i < all.size(); i += each) result.loss += all[i];
     answers.gather();

@@ -1,4 +1,4 @@
-// Evaluates the model on held-out data, with any layout.
+// Evaluates the model on held-out data, in any layout.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ inline constexpr std::int64_t kEvaluationBatch = 4096;
 
 /// Batches that `train` evaluates if eval.batches is -1; a few seconds for a small model.
 inline constexpr std::int64_t kDefaultBatches = 16;
-/// HeldOut::batches of `train`, at its end and before.
+/// HeldOut::batches for `train`, at its end and before that.
 std::int64_t final_batches(const EvalSection& eval);
 std::int64_t periodic_batches(const EvalSection& eval);
 
@@ -31,7 +31,7 @@ std::int64_t periodic_batches(const EvalSection& eval);
 struct HeldOut {
   Split split = Split::validation;  // or test
   std::int64_t batches = 0;
-  /// Called during the evaluation with the finished targets, their total and the seconds so far.
+  /// Called during the evaluation with the finished and total targets and the seconds so far.
   std::function<void(std::int64_t done, std::int64_t of, double seconds)> progress{};
 };
 
@@ -77,7 +77,7 @@ nlohmann::ordered_json confusion_json(const Validation& validation,
 /// Formats the confusion matrix as a table, for at most 10 classes.
 std::string confusion_text(const Validation& validation, std::span<const std::string> names);
 
-/// Evaluates `held_out`, a part of `dataset`. Collective. The result has the same bits with any
+/// Evaluates `held_out`, a part of `dataset`. Collective. The result has the same bits in any
 /// layout, since losses are summed in microbatch order. Without targets the loss is 0. `stop` is
 /// called after each batch on all ranks and must return the same on all; true ends the evaluation
 /// with an unusable result. For a mixture the loss is the mean over the targets of all sources, and

@@ -59,7 +59,7 @@ std::int32_t sample(std::span<const float> logits, double temperature, float uni
   return static_cast<std::int32_t>(weights.size()) - 1;
 }
 
-/// Whether the model reads only tokens, a target for each of them, and starts of documents.
+/// Whether the model reads only tokens, a target for each of them, and document starts.
 bool writes_text(const ModelSpec& model) {
   std::vector<Field> reads = fields_of(model);
   std::erase(reads, starts_field(model.tokens_per_sample));

@@ -1,6 +1,6 @@
 // Writes the outputs of a model for held-out samples as arrays for other programs: logits.npy of
 // shape [samples,T,V], or [samples,V] with one row per sample, and each field that the model reads
-// (tokens.npy, ...). Invariant: equal logits give equal bytes with any layout.
+// (tokens.npy, ...). Invariant: equal logits give equal bytes in any layout.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@ namespace concertina {
 
 class LogitsFiles {
  public:
-  /// Opens the files of a split in `directory`, which is created. Collective.
+  /// Opens the files of a split in `directory`, which it creates. Collective.
   LogitsFiles(Trainer& trainer, std::shared_ptr<const Dataset> dataset, Split split,
               std::string directory);
 
-  /// The callback for evaluate(): each rank writes its logits at their place in the file.
+  /// The callback for evaluate(): each rank writes its logits at their position in the file.
   SampleLogits see();
   /// Completes the files after the evaluation of samples [0, samples). Collective.
   void finish(std::int64_t samples);

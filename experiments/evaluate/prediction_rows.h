@@ -1,5 +1,5 @@
 // Writes the model's prediction for each held-out sample as a row of a file, for other programs.
-// Invariant: equal logits give equal bytes with any layout.
+// Invariant: equal logits give equal bytes in any layout.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ namespace concertina {
 
 class PredictionRows {
  public:
-  /// Prepares rows of `split` for `path`, FILE.csv or FILE.jsonl. Throws Error{bad_input} for
-  /// another extension, or if the model predicts neither classes nor scores.
+  /// Prepares rows of `split` for `path`, FILE.csv or FILE.jsonl. Throws Error{bad_input} for any
+  /// other extension, or if the model predicts neither classes nor scores.
   PredictionRows(Trainer& trainer, std::shared_ptr<const Dataset> dataset, Split split,
                  std::string path);
 

@@ -1,6 +1,6 @@
 // Computes a task's metrics besides the loss from the logits of held-out samples. Invariants:
-// counts are summed, and other numbers are summed in sample order, so metrics have the same bits
-// with any layout; all ranks have them.
+// counts are summed, and other numbers are summed in sample order, so metrics have the same bits in
+// any layout, and all ranks have them.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,14 @@ class Predictions {
   /// numbers.
   virtual void answer(std::uint64_t sample, std::span<const float> logits,
                       std::span<double> numbers) const = 0;
-  /// `numbers` contains those of samples 0, 1, ... in sequence. If empty, returns all metrics
-  /// without a value.
+  /// `numbers` contains those of samples 0, 1, ... in sequence. If it is empty, returns all metrics
+  /// without values.
   virtual std::vector<Metric> metrics(std::span<const double> numbers) const = 0;
   /// The confusion matrix; empty for tasks without classes.
   virtual Confusion confusion(std::span<const double> /*numbers*/) const { return {}; }
 };
 
-/// The index of the largest logit, the first one of equals.
+/// The index of the largest logit; the first of several equal ones.
 template <class T>
 std::size_t likeliest(std::span<const T> logits) {
   return static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
@@ -41,7 +41,7 @@ std::size_t likeliest(std::span<const T> logits) {
 
 /// Creates the predictions for the targets that the model reads: classes for a label, scores for
 /// scores, classes of words for tags, spans for a start and an end. Returns null for others: tokens
-/// are only scored by their loss.
+/// are scored only by their loss.
 std::unique_ptr<Predictions> make_predictions(const RunConfig& config, std::span<const Field> reads,
                                               std::shared_ptr<const Dataset> dataset, Split split);
 

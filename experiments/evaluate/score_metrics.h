@@ -1,6 +1,5 @@
-// Metrics of scores, of several labels per sample, and of named entities, from predictions and
-// targets. Invariant: pure; sums are in sample order, so metrics have the same bits with any
-// layout.
+// Metrics for scores, for several labels per sample and for named entities, from predictions and
+// targets. Invariant: pure; sums are in sample order, so metrics have the same bits in any layout.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Classes of words, predicted at their first tokens as the most likely one.
+// Word classes, predicted at the first token of each word as the most likely one.
 #include <algorithm>
 
 #include "experiments/evaluate/predictions.h"

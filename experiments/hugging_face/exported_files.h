@@ -1,5 +1,5 @@
 // The files of an export other than config.json and the weights, so that transformers' pipelines
-// work with the folder as it is.
+// can use the folder as it is.
 #pragma once
 
 #include <string>
@@ -18,16 +18,16 @@ std::string pipeline_of(const RunConfig& config);
 
 /// Everything transformers needs to turn text into the inputs that the model of `config` was
 /// trained on: the tokenizer's files, a tokenizer.json (except for a SentencePiece model) and a
-/// tokenizer_config.json. Marks that the run has put around texts and that are missing in the files
-/// are written to tokenizer.json. Empty for a model that reads no tokens. Input errors: those of
+/// tokenizer_config.json. Marks that the run put around texts and that the files lack are written
+/// to tokenizer.json. Empty for a model that reads no tokens. Input errors: those of
 /// make_tokenizer().
 FileTexts exported_tokenizer(const RunConfig& config);
 
 /// Whether the model predicts the next token.
 bool is_causal(const RunConfig& config);
 
-/// The text of a model card, in which the user must fill in the licence. `step`: the step of the
-/// weights. Metrics are those that the run recorded at this step.
+/// The text of a model card; the user must fill in the licence. `step`: the step of the weights.
+/// Metrics are those that the run recorded at this step.
 std::string model_card(const StoredRun& run, std::int64_t step);
 
 }  // namespace concertina

@@ -35,7 +35,7 @@ Specials own_specials(const Tokenizer& tokenizer) {
   return all;
 }
 
-/// `name`, in as many brackets as are needed to make it differ from all names of the vocabulary.
+/// `name`, in as many brackets as are needed to make it differ from all names in the vocabulary.
 std::string unused_name(const Tokenizer& tokenizer, std::string name) {
   for (std::int32_t id = 0; std::cmp_less(id, tokenizer.vocabulary()); ++id)
     if (tokenizer.name(id) == name) return unused_name(tokenizer, fmt::format("[{}]", name));

@@ -6,7 +6,7 @@
 namespace concertina {
 namespace {
 
-/// Keys, and the reason why they change no result.
+/// Keys, and the reason why they do not affect results.
 struct Harmless {
   std::string_view why;
   std::array<std::string_view, 15> keys;

@@ -57,7 +57,7 @@ std::vector<std::string> kept_classes(const RunConfig& config) {
   const bool texts = json.is_array() && std::ranges::all_of(json, [](const nlohmann::json& name) {
                        return name.is_string();
                      });
-  if (!texts) throw_input("expected a list of names", path, "the file as the run has written it");
+  if (!texts) throw_input("expected a list of names", path, "the file as the run wrote it");
   return json.get<std::vector<std::string>>();
 }
 

@@ -1,4 +1,4 @@
-// The parts of tokenizer and data that a run keeps for the export of its model.
+// The parts of the tokenizer and data that a run keeps for exporting its model.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ inline constexpr const char* kPreprocessorConfig = "preprocessor_config.json";
 /// the run directory unless they are already there.
 void keep_for_export(const RunConfig& config, std::span<const std::string> classes);
 
-/// The names that keep_for_export() has written; empty if there are none.
+/// The names that keep_for_export() wrote; empty if there are none.
 std::vector<std::string> kept_classes(const RunConfig& config);
 /// `config` with the tokenizer kept by the run, if there is one.
 RunConfig with_kept_tokenizer(RunConfig config);

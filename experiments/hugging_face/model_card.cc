@@ -89,7 +89,7 @@ std::string model_card(const StoredRun& run, std::int64_t step) {
       "---\n# license: fill this in, such as apache-2.0\nlibrary_name: transformers\n";
   if (!pipeline.empty()) text += fmt::format("pipeline_tag: {}\n", pipeline);
   text += fmt::format("tags:\n- concertina\n---\n\n# {}\n\n", last_name(run.directory));
-  text += fmt::format("A `{}` of {} parameters, trained with Concertina {}.\n\n| | |\n|---|---|\n",
+  text += fmt::format("A `{}` with {} parameters, trained by Concertina {}.\n\n| | |\n|---|---|\n",
                       hugging_face_of(config).name, grouped(parameters_of(config)),
                       program_version().number);
   const auto row = [&](const char* what, const std::string& value) {
@@ -107,7 +107,7 @@ std::string model_card(const StoredRun& run, std::int64_t step) {
         "FOLDER\")\n```\n",
         pipeline);
   if (const std::string command = command_text(run.directory, step); !command.empty())
-    text += fmt::format("\nTrained by:\n\n```sh\n{}\n```\n", command);
+    text += fmt::format("\nTraining command:\n\n```sh\n{}\n```\n", command);
   return text;
 }
 

@@ -23,7 +23,7 @@ void require_classes(const RunConfig& config) {
               "a task with model.classes; the head of another task is always new");
 }
 
-/// Whether `folder` has a tokenizer of any kind.
+/// Whether `folder` contains any kind of tokenizer.
 bool has_tokenizer(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -34,7 +34,7 @@ bool has_tokenizer(const std::string& folder) {
   });
 }
 
-/// Selects the model's tokenizer, with which it was trained, unless data.tokenizer is set.
+/// Selects the tokenizer that the model was trained with, unless data.tokenizer is set.
 void adopt_tokenizer(const PublishedConfig& published, RunConfig& config) {
   if (!config.origins.contains("data.tokenizer") && has_tokenizer(config.model.from))
     set_key("data.tokenizer", config.model.from, published.path, config);
@@ -87,7 +87,7 @@ void adopt_model_from(RunConfig& config) {
   adopt_tokenizer(published, config);
   adopt_class_names(published, config);
   require_classes(config);
-  // Checks config.json before memory is allocated. A config.json alone can be planned.
+  // Checks config.json before memory is allocated. A config.json alone is enough for `plan`.
   if (has_safetensors(config.model.from)) PublishedWeights(config.model.from, published, config);
 }
 

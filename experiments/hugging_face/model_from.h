@@ -1,4 +1,4 @@
-// The source named by model.from: a folder of Hugging Face's transformers, or a Concertina run.
+// The source named by model.from: a Hugging Face transformers folder, or a Concertina run.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,14 @@ namespace concertina {
 /// The run that model.from names; nullopt for a folder with a config.json. Input error: neither.
 std::optional<StoredRun> model_from_run(const RunConfig& config);
 
-/// Takes the keys of [model] from model.from, if that is not empty. A config that has them all,
+/// Takes the keys of [model] from model.from, if that is not empty. A config that sets them all,
 /// such as a run's own config.toml, stays as it is, since the source may no longer exist.
 void adopt_model_from(RunConfig& config);
 
-/// Copies model.from's config.json, if there is one, to the run.
+/// Copies model.from's config.json, if any, to the run.
 void keep_model_from(const RunConfig& config);
 
-/// Replaces the weights that trainer.initialize() created with those of model.from; each rank reads
+/// Replaces the weights that trainer.initialize() created with those in model.from; each rank reads
 /// the tensors of its units. Heads that the model lacks keep their initial weights, and rank 0 logs
 /// this. Collective.
 void start_from(Trainer& trainer, const RunConfig& config);

@@ -85,7 +85,7 @@ std::string all_types() {
   return fmt::format("{}", fmt::join(names_of(published_models()), ", "));
 }
 
-/// The model type for a config.json without one, as early versions wrote it: the type whose tensor
+/// The model type for a config.json without one, as early versions wrote: the type whose tensor
 /// names begin like those of the folder; of several, the one with the architecture.
 std::string type_of_tensors(const std::string& folder, const std::string& path,
                             const PublishedJson& file) {
@@ -103,8 +103,8 @@ std::string type_of_tensors(const std::string& folder, const std::string& path,
   if (fitting.size() == 1) return *fitting.begin();
   if (found.size() != 1)
     throw_input(found.empty() ? std::string("there is no 'model_type'")
-                              : fmt::format("there is no 'model_type', and the tensors have the "
-                                            "names of several model types: {}",
+                              : fmt::format("there is no 'model_type', and the tensor names "
+                                            "match several model types: {}",
                                             fmt::join(found, ", ")),
                 path,
                 fmt::format(R"({{"model_type": "{}", ...}})",
@@ -127,7 +127,7 @@ std::string task_of_architecture(const PublishedConfig& published, const Publish
   const auto list = file.find("architectures");
   if (list == file.end() || list->is_null()) return "";
   if (!list->is_array() || list->size() != 1 || !(*list)[0].is_string())
-    throw_input("'architectures' is not a list of one name", published.path, "[\"...\"]");
+    throw_input("'architectures' is not a list with one name", published.path, "[\"...\"]");
   const std::string name = (*list)[0].get<std::string>();
   std::string all;
   for (const Architecture& one : published.table->architectures) {
@@ -154,7 +154,7 @@ std::string task_of_problem(const PublishedConfig& published) {
 }
 
 /// The value as text of a config key: numbers and booleans as in JSON, names by the table. Input
-/// errors: an unknown name, or not a number where one is expected.
+/// errors: an unknown name, or something other than an expected number.
 std::string config_text(const PublishedConfig& published, const KeyMapping& key,
                         const PublishedJson& value) {
   if (key.words.empty()) {
@@ -174,7 +174,7 @@ std::string config_text(const PublishedConfig& published, const KeyMapping& key,
               published.path, "one of: " + all);
 }
 
-/// A key of theirs that sets one of ours.
+/// One of their keys that sets one of ours.
 struct DeclaredValue {
   const KeyMapping* key = nullptr;
   std::string text;  // as text of our config key
@@ -216,7 +216,7 @@ std::optional<DeclaredValue> declared_value(const PublishedConfig& published,
       default_value, config_text(published, *default_value, parsed(default_value->default_value))};
 }
 
-/// Sets one of our keys. A key that is only advice does not override the config.
+/// Sets one of our keys. A key that is only advisory does not override the config.
 void adopt_key(const PublishedConfig& published, const std::string& ours, RunConfig& config) {
   const auto declared = declared_value(published, ours);
   if (!declared)
@@ -294,7 +294,7 @@ void adopt_published(const PublishedConfig& published, RunConfig& config) {
     if (!config.origins.contains(name)) return set_key(name, value, published.path, config);
     const std::string& set = *value_if<std::string>(*find_key(name), config);
     if (set != value && name == "model.family")
-      throw_input(fmt::format("{} = {}, but the model of model.from is a {}", name, set, value),
+      throw_input(fmt::format("{} = {}, but the model in model.from is a {}", name, set, value),
                   config.where(name), fmt::format("{} = {}", name, value));
   };
   adopt_text("model.family", published.family);

@@ -39,7 +39,7 @@ inline constexpr std::pair<std::string_view, std::string_view> kProblemTypes[] =
     {"multi-label", "multi_label_classification"},
     {"regression", "regression"}};
 
-/// The names of classes 0, 1, ...; empty if they are just LABEL_0, LABEL_1, ... or not unique.
+/// The names of classes 0, 1, ...; empty if they are LABEL_0, LABEL_1, ... or not unique.
 std::vector<std::string> class_names(const PublishedConfig& published);
 /// Whether `config` keeps the classes, or scores, of a model for `task`.
 bool keeps_classes(const std::string& task, const RunConfig& config);
@@ -49,11 +49,11 @@ bool keeps_classes(const std::string& task, const RunConfig& config);
 PublishedConfig read_published_config(const std::string& folder);
 
 /// Sets the keys of [model] that follow from `published` and that no file or --set has set. Input
-/// error: a key is set to another value.
+/// error: a key is set to a different value.
 void adopt_published(const PublishedConfig& published, RunConfig& config);
 
-/// Whether `key` of a config.json, or an object that contains it, affects no result of any model:
-/// "task_specific_params.text-generation".
+/// Whether `key` of a config.json, or an object that contains it, does not affect the results of
+/// any model: "task_specific_params.text-generation".
 bool is_harmless(std::string_view key);
 
 }  // namespace concertina

@@ -50,8 +50,8 @@ PublishedJson written_value(const RunConfig& config, const KeyMapping& key) {
   return value;
 }
 
-/// The padding token of a run whose head reads the last token that is not padding, which
-/// transformers finds by it. nullopt: nothing depends on it, or the run has no data.
+/// The padding token of a run whose head reads the last non-padding token, which transformers finds
+/// by it. nullopt: nothing depends on it, or the run has no data.
 std::optional<std::int64_t> padding_token(const RunConfig& config) {
   if (data_files(config).empty()) return std::nullopt;
   const std::vector<Field> reads = model_of(config)->spec().units.back().reads;
@@ -219,7 +219,7 @@ const Entry<HuggingFace>& hugging_face_of(const RunConfig& config) {
   const std::optional<PublishedConfig> kept = kept_config(config);
   const std::string_view kept_type = kept ? std::string_view(kept->type) : "";
   const Entry<HuggingFace>* found = nullptr;
-  // Prefers a type that has the task over the type that the model came as.
+  // Prefers a type that supports the task over the type that the model came as.
   const auto worth = [&](const Entry<HuggingFace>& entry) {
     return 2 * (architecture_of(entry.value, config) != nullptr) + (entry.name == kept_type);
   };
@@ -233,11 +233,11 @@ const Entry<HuggingFace>& hugging_face_of(const RunConfig& config) {
       all += fmt::format("{}{}", all.empty() ? "" : ", ", type);
   throw_input(
       all.empty()
-          ? fmt::format("transformers has no model of the family {}", config.model.family)
-          : fmt::format("no type of transformers has all options of this {}", config.model.family),
+          ? fmt::format("transformers has no model for the family {}", config.model.family)
+          : fmt::format("no transformers type has all options of this {}", config.model.family),
       config.where("model.family"),
       all.empty() ? fmt::format("one of: {}", fmt::join(names_of(published_models()), ", "))
-                  : "the options of one of: " + all);
+                  : "the options of one of these: " + all);
 }
 
 std::int64_t rows_before_positions(const RunConfig& config, std::int64_t defaults) {

@@ -1,5 +1,5 @@
 // The config.json of a run's model, as Hugging Face's transformers would write it. It is the one
-// that the model came with if that still agrees with the run's config.
+// the model came with, if that still agrees with the run's config.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace concertina {
 
-/// Copies the config.json of `folder`, if it has one, into the run, so that an export of it can
-/// have the same bytes.
+/// Copies the config.json of `folder`, if it has one, into the run, so that an export can reproduce
+/// it byte for byte.
 void keep_published_config(const std::string& folder, const RunConfig& config);
 /// The folder of the copy in a run.
 std::string kept_folder(const RunConfig& config);
@@ -25,8 +25,8 @@ std::int64_t rows_before_positions(const RunConfig& config, std::int64_t default
 /// transformers has no model. `type`: the type of the weights, such as "float32".
 std::string published_config_text(const RunConfig& config, const std::string& type);
 
-/// The type as which the model of `config` is stored, and its table: the type that it came as, or
-/// the first that can express it completely. Input error: there is none.
+/// The type that the model of `config` is stored as, and its table: the type it came as, or the
+/// first that can express it completely. Input error: there is none.
 const Entry<HuggingFace>& hugging_face_of(const RunConfig& config);
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// Maps the elements of the tensors of a published model to one of our tensors.
+// Maps the elements of a published model's tensors to one of our tensors.
 #pragma once
 
 #include <cstdint>
@@ -27,22 +27,22 @@ class PublishedPieces {
   std::int64_t elements() const { return rows_ * columns_; }
   /// Whether a tensor of `shape` matches `piece`, possibly with more rows at its end if allowed.
   bool fits(const PublishedPiece& piece, const std::vector<std::int64_t>& shape) const;
-  /// The first element of theirs that is one of ours, and their number.
+  /// The first of their elements that is one of ours, and the number of these.
   std::int64_t first(const PublishedPiece& piece) const;
   std::int64_t count(const PublishedPiece& piece) const { return rows_ * piece.columns; }
 
   /// Copies `theirs`, elements [first, first + count) of `piece`, into `ours` [rows, columns].
   void place(const PublishedPiece& piece, std::span<const float> theirs,
              std::span<float> ours) const;
-  /// Collects all elements of `piece` from ours; elements that we do not have are 0.
+  /// Collects all elements of `piece` from ours; elements that ours lacks are 0.
   void collect(const PublishedPiece& piece, std::span<const float> ours,
                std::vector<float>& theirs) const;
 
  private:
-  /// The column of ours for column `index` of a piece with n columns.
+  /// Our column for column `index` of a piece with n columns.
   std::int64_t column_of(std::int64_t index, std::int64_t n) const;
 
-  /// Whether rows of theirs are parts of rows of ours.
+  /// Whether their rows are parts of our rows.
   bool by_rows() const { return !rule_.transposed && rule_.interleaved_heads == 0; }
 
   TensorMapping rule_;

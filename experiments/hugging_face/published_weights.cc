@@ -47,11 +47,11 @@ PublishedWeights::PublishedWeights(const std::string& folder, const PublishedCon
     : folder_(folder) {
   const HuggingFace& table = *published.table;
   const std::vector<std::string> names = names_of_today(table);
-  // Names of a body alone lack the prefix that they have in a model with a head.
+  // Names in a body alone lack the prefix that they have in a model with a head.
   const bool whole =
       std::ranges::any_of(names, [&](const std::string& n) { return n.starts_with(table.body); });
   if (!whole) body_ = table.body;
-  // The header bounds the number of layers, so that config.json cannot cause tables of millions.
+  // The header bounds the number of layers, so that config.json cannot cause huge tables.
   if (config.model.layers > std::ssize(names))
     throw_input(fmt::format("config.json specifies {} layers, but there are {} tensors",
                             config.model.layers, names.size()),
@@ -86,7 +86,7 @@ void PublishedWeights::require(const PublishedPieces& pieces, const PublishedPie
         fmt::format("the tensor '{}' has the shape [{}]", name, fmt::join(stored->shape, ", ")),
         folder_.path_of(name), fmt::format("[{}]", fmt::join(piece.shape, ", ")));
   if (!stored->is_real())
-    throw_input(fmt::format("the tensor '{}' has integers", name), folder_.path_of(name),
+    throw_input(fmt::format("the tensor '{}' contains integers", name), folder_.path_of(name),
                 "F64, F32, F16 or BF16");
 }
 

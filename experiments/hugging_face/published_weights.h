@@ -1,4 +1,4 @@
-// Maps the tensors of a published model to ours: the same numbers under other names, some
+// Maps the tensors of a published model to ours: the same numbers under different names, some
 // transposed, some concatenated.
 #pragma once
 
@@ -17,24 +17,24 @@ namespace concertina {
 class PublishedWeights {
  public:
   /// `config`: the config of the model, with the values of `published`. Reads only the headers of
-  /// the files and creates no model. Input errors: tensors that are missing, unexpected or of
-  /// another shape, by name and file.
+  /// the files and creates no model. Input errors: tensors that are missing, unexpected or of the
+  /// wrong shape, by name and file.
   PublishedWeights(const std::string& folder, const PublishedConfig& published,
                    const RunConfig& config);
 
-  /// Input error: tensors that the folder has twice, such as tied embeddings, differ.
+  /// Input error: tensors that the folder contains twice, such as tied embeddings, differ.
   void check_copies() const;
-  /// Writes one of our tensors; false if it belongs to a head that the folder does not have.
+  /// Writes one of our tensors; false if it belongs to a head that the folder lacks.
   bool read(const std::string& ours, std::span<float> out) const;
   /// The files that contain the tensors.
   std::vector<std::string> files() const { return folder_.files(); }
-  /// Our tensors that the folder does not have.
+  /// Our tensors that the folder lacks.
   const std::vector<std::string>& missing() const { return missing_; }
-  /// Tensors of the folder that this model does not use, such as those of another head.
+  /// Tensors in the folder that this model does not use, such as those of another head.
   const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:
-  /// The names in the folder, converted to today's names.
+  /// The names in the folder, converted to current names.
   std::vector<std::string> names_of_today(const HuggingFace& table);
   bool is_stored(const TensorMapping& rule) const;
   void match(const TensorMapping& rule, const std::vector<std::int64_t>& ours);
@@ -42,7 +42,7 @@ class PublishedWeights {
   void check_others(const PublishedConfig& published, const RunConfig& config,
                     const std::vector<TensorMapping>& rules, const std::vector<std::string>& names);
   void check_copy(const std::string& copy, const std::string& of) const;
-  /// The name in the folder of a tensor in a model with a head.
+  /// The folder's name for a tensor in a model with a head.
   std::string stored_name(const std::string& name) const;
   const StoredTensor* find(const std::string& name) const {
     return folder_.find(stored_name(name));
@@ -51,7 +51,7 @@ class PublishedWeights {
   SafetensorsFolder folder_;
   std::string body_;                                // prefix that is missing in their names
   std::map<std::string, PublishedPieces> sources_;  // by our name
-  std::map<std::string, std::string> old_names_;    // names in the folder, keyed by today's names
+  std::map<std::string, std::string> old_names_;    // names in the folder, keyed by current names
   std::vector<std::string> missing_, left_out_;
   std::vector<std::pair<std::string, std::string>> copies_;  // their names
 };
@@ -63,7 +63,7 @@ std::map<std::string, std::vector<std::int64_t>> parameter_shapes(const RunConfi
 using ReadOurs = std::function<void(const std::string& ours, std::span<float> out)>;
 
 /// Writes config.json and the weights to `folder`, one tensor at a time, as `type` (f32 or bf16),
-/// in files of at most `most` bytes of tensors; in one if 0. `untied`: untied_table().
+/// in files of at most `most` tensor bytes each; in one file if 0. `untied`: untied_table().
 void write_published(const std::string& folder, const RunConfig& config, StoredType type,
                      const ReadOurs& read, std::uint64_t most = 0, const std::string& untied = "");
 

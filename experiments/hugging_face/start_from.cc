@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kKey = "model.from";
 
-/// Checks that model.from is a run on all ranks or a folder on all ranks, whose code paths differ.
+/// Checks that model.from is a run on all ranks or a folder on all ranks, as code paths differ.
 void require_same_kind(Communicator& world, bool run) {
   const std::vector<nlohmann::json> runs = gather_json(world, run);
   const auto rank_with = [&](bool kind) {
@@ -56,7 +56,7 @@ void read_weights(State& state, const std::string& source,
       if (!read(original < 0 ? tensor.name : buckets[at(original)].name, values)) continue;
       // Checkpoints refuse larger values as well: their squares overflow.
       if (!std::ranges::all_of(values, [](float value) { return std::abs(value) < 0x1p64F; }))
-        throw_input(fmt::format("the weights of {} have a NaN, an infinity or a value above 2^64",
+        throw_input(fmt::format("the weights of {} contain a NaN, infinity or value above 2^64",
                                 tensor.name),
                     source, "a model with finite weights");
       mirror.upload();

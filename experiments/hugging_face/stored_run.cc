@@ -89,7 +89,7 @@ void adopt_value(const std::string& key, const RunConfig& theirs, const std::str
   const int* const mine = value_if<int>(known, config);
   const bool less = at_most && mine != nullptr && *mine <= *value_if<int>(known, theirs);
   if (!less)
-    throw_input(fmt::format("{} = {}, but the model of model.from has {}", key, set, wanted),
+    throw_input(fmt::format("{} = {}, but the model in model.from has {}", key, set, wanted),
                 config.where(key), fmt::format("{} = {}", key, wanted));
 }
 
@@ -110,7 +110,7 @@ std::optional<StoredRun> find_stored_run(const std::string& path) {
 void refuse_stored(const std::string& path, const std::string& instead) {
   const std::optional<fs::path> named = directory_named(path);
   if (named && (is_commit(*named) || newest_commit(named->string())))
-    throw_input("no config.toml of a run here or in a parent directory", path,
+    throw_input("no config.toml here or in a parent directory", path,
                 "a checkpoint inside the directory of its run");
   std::error_code ignored;
   throw_input(
@@ -203,7 +203,7 @@ StoredWeights::StoredWeights(const std::string& commit, const RunConfig& config)
     if (tensor == untied_table_) {
       if (!tied) continue;  // the head's table is not used
       throw_input(fmt::format("this run froze its embedding and trained its head: the token tables "
-                              "'{}' and '{}' differ, and this model has one",
+                              "'{}' and '{}' differ, but this model has only one",
                               tensor, kTokenTable),
                   commit, "an earlier checkpoint, or a run with freeze.tied = \"freezes\"");
     }

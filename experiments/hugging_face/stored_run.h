@@ -17,27 +17,27 @@ namespace concertina {
 void adopt_value(const std::string& key, const RunConfig& theirs, const std::string& source,
                  bool at_most, RunConfig& config);
 
-/// Whether `tensor`, by our name, belongs to the projection to model.classes.
+/// Whether `tensor` (our name) belongs to the projection to model.classes.
 bool is_of_classes(const std::string& tensor);
-/// Whether `tensor`, by our name, is initialized and not read from model.from, due to model.head.
+/// Whether `tensor` (our name) is initialized and not read from model.from, due to model.head.
 bool is_new(const RunConfig& config, const std::string& tensor);
 
 struct StoredRun {
-  std::string directory;  // has config.toml
+  std::string directory;  // contains config.toml
   RunConfig config;
   std::string checkpoints;         // a commit, or a directory of commits
   Chosen chosen = Chosen::newest;  // which of them to use: the best if a run was named
 };
 
-/// The run at `path`: a run directory, or a checkpoint, a file of one or a directory of checkpoints
-/// inside one. nullopt if `path` does not exist, or neither it nor a parent has a config.toml.
-/// Input error: an invalid config.toml.
+/// The run at `path`: a run directory, or a checkpoint, a checkpoint's file or a directory of
+/// checkpoints inside one. nullopt if `path` does not exist, or neither it nor a parent contains a
+/// config.toml. Input error: an invalid config.toml.
 std::optional<StoredRun> find_stored_run(const std::string& path);
-/// Throws the input error for a `path` without a run. `instead`: further advice, put first.
+/// Throws the input error for a `path` without a run. `instead`: additional advice, put first.
 [[noreturn]] void refuse_stored(const std::string& path, const std::string& instead = "");
 /// Like find_stored_run(), but throws an input error if there is no run.
 StoredRun require_stored_run(const std::string& path);
-/// Input error: the run has no commit, or a damaged one.
+/// Input error: the run's commit is missing or damaged.
 CheckpointReader open_stored(const StoredRun& run);
 /// The name of the embedding's separate token table in a checkpoint whose head continued to train
 /// without the embedding (freeze.tied); empty if both share a table. `config`: that of the model.
@@ -47,18 +47,18 @@ std::string untied_table(const CheckpointReader& checkpoint, const RunConfig& co
 std::string stored_commit(const std::string& path);
 
 /// Sets the keys of [model] that follow from the run's, and its tokenizer, unless a file or --set
-/// has set them. Input error: a size is set to another value, except for a shorter context. Another
-/// task is allowed, and so are other classes with model.head = "new": the head is initialized.
+/// has set them. Input error: a size is set to a different value, except for a shorter context.
+/// Another task is allowed, as are other classes with model.head = "new": the head is initialized.
 void adopt_stored(const StoredRun& run, RunConfig& config);
 
 /// Weights of a commit for another run's model. One object per rank.
 class StoredWeights {
  public:
   /// `config`: that of the other model. Input errors, which name the commit: tensors outside the
-  /// head that are missing or left over, and tensors of another shape.
+  /// head that are missing or left over, and tensors of the wrong shape.
   StoredWeights(const std::string& commit, const RunConfig& config);
 
-  /// Writes a tensor of the model; false if it belongs to a head that the commit does not have.
+  /// Writes a tensor of the model; false if it belongs to a head that the commit lacks.
   bool read(const std::string& tensor, std::span<float> out);
   /// Tensors of the model that the commit lacks, and tensors of the commit that are not read.
   const std::vector<std::string>& missing() const { return missing_; }

@@ -114,7 +114,7 @@ RunConfig with_keys(RunConfig config, const std::vector<const char*>& keys) {
   return config;
 }
 
-/// Seconds of the unfrozen run in the layout that is predicted to be the fastest.
+/// Seconds of the unfrozen run in the layout predicted to be fastest.
 double best_static_seconds(const LadderRun& run) {
   run.tell("the best static layout");
   const Assignment now = assign(run.job, run.asked);
@@ -133,7 +133,7 @@ double best_static_seconds(const LadderRun& run) {
   return step * static_cast<double>(steps);
 }
 
-/// A machine without waits, transfers and reads.
+/// A machine without waits, transfers or reads.
 MachineModel without_waits(MachineModel machine) {
   machine.local = machine.remote = {};
   machine.pairs.clear();
@@ -142,7 +142,7 @@ MachineModel without_waits(MachineModel machine) {
   return machine;
 }
 
-/// A lower bound of the seconds of `rung`, whose prediction is `epochs`: for `freeze`, without
+/// A lower bound on the seconds of `rung`, whose prediction is `epochs`: for `freeze`, without
 /// waits in its layout; for the others, the remaining work in equal shares.
 double least_of(const LadderRun& run, const LadderPart& rung,
                 const std::vector<CourseEpoch>& epochs) {
@@ -260,8 +260,8 @@ std::string course_text(const Json& report) {
                         rung["ceiling_over_static"], rung["over_best"], rung["ceiling_over_best"]);
   return text +
          fmt::format(
-             "\nAll {} epochs are as much work as {:.1f} epochs without freezing, or {:.1f} "
-             "with a cache: a run of\nthat many epochs without freezing has the same cost.\n"
+             "\nAll {} epochs take as much work as {:.1f} epochs without freezing, or {:.1f} "
+             "with a cache: a run of\nthat many epochs without freezing costs the same.\n"
              "{:.1f}% of an unfrozen step is outside the layers; static is the layout and "
              "schedule above,\nbest is the fastest unfrozen one. A rung includes all previous "
              "ones; --json "

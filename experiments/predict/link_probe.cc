@@ -22,7 +22,7 @@ constexpr int kLooks = 24;                   // polls of the transfer while comp
 constexpr std::size_t kTrial = 1 << 17;      // bytes of the first message
 constexpr std::size_t kMostEager = 1 << 20;  // bytes
 
-/// Computation of a known duration that uses no memory.
+/// A computation of known duration that uses no memory.
 class Spin {
  public:
   Spin() {
@@ -127,7 +127,7 @@ class End {
     return now() - start;
   }
   /// The leader's value. Both ends thus send the same number of messages of the same sizes,
-  /// whatever times each of them measured.
+  /// whatever times each measured.
   template <class T>
   T agree(T value) {
     const Bytes data = std::as_writable_bytes(std::span(&value, 1));

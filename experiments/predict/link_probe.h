@@ -1,5 +1,5 @@
-// Measures links between ranks under the conditions of a pipeline. Invariant: collective, in a
-// fixed order, a fraction of a second per pair; other ranks stay idle.
+// Measures links between ranks under pipeline conditions. Invariant: collective, in a fixed order;
+// a fraction of a second per pair, with other ranks idle.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ namespace concertina {
 /// Measures messages of `bytes` between ranks a and b, or shorter ones if these would take more
 /// than 0.1 s; `remote`: on different hosts. Latency and bandwidth are those of round trips. The
 /// CPU time is what a transfer adds to a rank that computes meanwhile and polls occasionally, as
-/// the executor does between units. If a message takes only copies (one host, shared memory), the
+/// the executor does between units. If a message needs only copies (one host, shared memory), the
 /// bandwidth is infinite. Collective over `world`.
 LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes, bool remote);
 
@@ -26,21 +26,21 @@ struct LinkClasses {
 };
 LinkClasses probe_classes(Communicator& world, const std::vector<int>& hosts, std::size_t bytes);
 
-/// The best case of a link: the fastest round trip, so that other load on the two hosts does not
-/// count. 0 means not measured.
+/// The best case of a link: the fastest round trip, so that other load on the two hosts is not
+/// counted. 0 means not measured.
 struct LinkSpeed {
   double latency = 0, bandwidth = 0;  // seconds; bytes per second
 };
 /// Measures the link to `peer`, which calls this at the same time and receives the same result; one
-/// of the two leads. Takes 0.1 s, 0.4 s at 50 Mbit/s, 4 s at 2 Mbit/s. Does not involve other
-/// ranks: many pairs can measure at once.
+/// of the two leads. Takes 0.1 s, but 0.4 s at 50 Mbit/s and 4 s at 2 Mbit/s. Does not involve
+/// other ranks: many pairs can measure at once.
 LinkSpeed probe_speed(Communicator& world, int peer, bool leads);
 
 /// Sets exchange_s_per_byte, copy_s_per_byte and block_s_per_byte of `moves`: messages between two
 /// ranks of one host in both directions at once, copies within a rank's memory, and the allocation
 /// of new blocks, with the average bucket size of `assignment`. All ranks measure at once; the
-/// slowest counts. `tensors` moves blocks of `memory` between the ranks of `world`; `hosts`: by
-/// rank. Collective; temporarily uses five times the model's weights, at most 160 MiB per rank.
+/// slowest result counts. `tensors` moves blocks of `memory` between the ranks of `world`; `hosts`:
+/// by rank. Collective; temporarily uses five times the model's weights, at most 160 MiB per rank.
 void probe_move(Communicator& world, Communicator& tensors, Memory& memory,
                 const std::vector<int>& hosts, const Assignment& assignment, MoveRates& moves);
 

@@ -221,7 +221,7 @@ std::string machine_toml(const MachineModel& machine) {
     } else if (value.is_object()) {
       tables += fmt::format("\n[{}]\n", key);
       if (!value.contains("bytes_per_s") && value.value("receive_cpu_s_per_byte", 0.0) > 0)
-        tables += "# Shared memory has no bytes_per_s: a message is a copy by its receiver.\n";
+        tables += "# Shared memory has no bytes_per_s: the receiver copies a message.\n";
       for (const auto& [name, number] : value.items()) tables += line(name, number);
     } else {
       if (key == "flops_per_s" && value == 0)

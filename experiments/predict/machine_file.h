@@ -24,7 +24,7 @@ std::string machine_toml(const MachineModel& machine);
 const std::vector<std::string_view>& machine_presets();
 
 /// The path of a machine file: `name` itself if it ends in ".toml" or contains a slash, otherwise
-/// the preset's path. Throws Error{bad_input} for an unknown preset and suggests the nearest.
+/// the preset's path. Throws Error{bad_input} for an unknown preset and suggests the closest one.
 std::string machine_path(const std::string& name);
 
 MachineModel read_machine(const std::string& name);

@@ -37,7 +37,7 @@ constexpr std::pair<const char*, double UnitSeconds::*> kUnitSeconds[] = {
     {"pack_s", &UnitSeconds::pack},
     {"frozen_s", &UnitSeconds::frozen}};
 
-/// Seconds per byte of adding gradients.
+/// Seconds per byte for adding gradients.
 double combine_seconds(Backend& backend) {
   constexpr std::size_t kElements = 1 << 18;
   Arena arena;
@@ -92,7 +92,7 @@ double update_cost(const Assignment& assignment) {
 }
 
 /// Returns the factors of the ranks and divides all of their seconds by them. If ranks share cores,
-/// the time of one depends on the others, so all factors are 1.
+/// their times depend on each other, so all factors are 1.
 std::vector<double> take_factors(const std::vector<UnitCost>& costs, RankColumns& all) {
   if (all.largest(kShared) > 0) return {};
   std::vector<std::vector<double>> seconds(all.ranks());

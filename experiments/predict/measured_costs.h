@@ -1,4 +1,4 @@
-// costs.json: the measured times of the units and the machine of a run, from which other schedules,
+// costs.json: the measured times of a run's units and machine, from which other schedules,
 // partitions and worlds can be predicted. Written by `train` into the run directory and by `bench
 // step --write-costs`; read by every `--costs`. Invariant: read(write(costs)) == costs; it is
 // self-contained because it includes the run's config.
@@ -24,8 +24,8 @@ struct MeasuredCosts {
   bool operator==(const MeasuredCosts&) const = default;
 };
 
-/// The times of the units of `trainer`'s model in its last steps, and the costs of its machine
-/// except for links. `cores`: per host, if its ranks share them. Collective.
+/// Unit times of `trainer`'s model in its last steps, and the costs of its machine except links.
+/// `cores`: per host, if its ranks share them. Collective.
 StepCosts measure_steps(Trainer& trainer, Backend& backend, int cores = 0);
 
 /// The times of the steps that `trainer` has run, and of the links, which are probed now. `record`,
@@ -48,7 +48,7 @@ CostSource read_costs(const std::string& path);
 
 /// Seconds of the units of `job` that train in `assignment`: measured ones, scaled to the size of
 /// its microbatches, or FLOPs divided by the machine's rate. `config`: that of the job. Throws
-/// Error{bad_input} if they were measured with another model, or if there is no rate.
+/// Error{bad_input} if they were measured with a different model, or if there is no rate.
 std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
                                       const Assignment& assignment, const RunConfig& config);
 

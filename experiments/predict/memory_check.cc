@@ -46,7 +46,7 @@ std::optional<Memory::Pool> pool_of(const Trainer& trainer) {
   return Memory::Pool{.name = "memory", .free = host->available, .unplanned = 0};
 }
 
-/// Every device of the run by name, with the ranks that share it. `wanted`: bytes needed by this
+/// Every device of the run by name, and the ranks that share it. `wanted`: bytes needed by this
 /// rank; `shared`: see require_memory(). Collective.
 std::map<std::string, Sharers> gather_sharers(std::size_t wanted, Trainer& trainer,
                                               std::size_t shared = 0) {
@@ -81,7 +81,7 @@ void require_free(std::size_t wanted, Trainer& trainer, int threads, std::size_t
     const std::size_t sum =
         std::accumulate(sharers.wanted.begin(), sharers.wanted.end(), sharers.shared);
     if (sum > free)
-      throw_input(fmt::format("{}: {}, {} are free", name, text(sharers), gib_text(free)),
+      throw_input(fmt::format("{}: {}, but {} is free", name, text(sharers), gib_text(free)),
                   on_gpu(trainer) ? config.where("run.device") : name,
                   sharers.shared > 0 && sum - sharers.shared <= free
                       ? "a smaller cache.memory"

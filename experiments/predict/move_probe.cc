@@ -44,7 +44,7 @@ class MoveProbe {
   }
 
   double bytes() const { return static_cast<double>(bytes_); }
-  /// Seconds to exchange bytes() with the partner, into memory that was written before.
+  /// Seconds to exchange bytes() with the partner, into memory that has been written before.
   double exchange() {
     return timed([&] { fill({&target_, 1}, bytes_, true); });
   }

@@ -25,8 +25,8 @@
 namespace concertina {
 namespace {
 
-// The rate of matrix products of a model on this machine, on which estimates of `plan` are based.
-// Invariant: takes a fraction of a second and little memory for any size of model.
+// The rate of matrix products of a model on this machine, on which `plan` bases its estimates.
+// Invariant: takes a fraction of a second and little memory for any model size.
 struct ProductRate {
   double flops_per_s = 0;
   LinearShape shape;  // the measured shape
@@ -168,7 +168,7 @@ Json memory_json(const std::vector<RankMemory>& ranks) {
   return groups;
 }
 
-/// The bytes of the rank that sends most gradients, and of one piece of each part; and the time
+/// The bytes of the rank that sends the most gradients, and of one piece of each part; and the time
 /// that the step would save if exchanges took no time.
 Json exchange_json(const Assignment& assignment, Costs costs, double step) {
   std::vector<double> sent(static_cast<std::size_t>(assignment.world)), least(sent);

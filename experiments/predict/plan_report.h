@@ -1,5 +1,5 @@
 // `concertina plan` without its command line: layout, memory and step time of a hypothetical run,
-// the gain from freezing, and the data moved by a change of its layout. Invariant: one process, any
+// the gain from freezing, and the data moved when its layout changes. Invariant: one process, any
 // world size; a report is one value, and its text contains nothing else.
 #pragma once
 
@@ -34,9 +34,9 @@ PlanSource plan_source(const Job& job, const Assignment& assignment, const RunCo
                        const PlanOptions& options, int threads);
 
 /// The report of `plan show`. `memory` groups ranks with equal values; `peak_bytes` is that of the
-/// largest rank, as are `checkpoint_copy_bytes` and `snapshot_bytes`, which are additional;
-/// `left_out` lists what is not included in products at `rate_gflops_per_s`, and both are replaced
-/// with `costs_from` if units were measured; for `links` see links_json(). `machine`: the memory to
+/// largest rank, as are the additional `checkpoint_copy_bytes` and `snapshot_bytes`; `left_out`
+/// lists what is not included in products at `rate_gflops_per_s`, and both are replaced with
+/// `costs_from` if units were measured; for `links` see links_json(). `machine`: the memory to
 /// compare with, nullopt if unknown. Throws Error{bad_input} if no layout fits the world size.
 nlohmann::ordered_json plan_report(const RunConfig& config, const PlanOptions& options,
                                    const std::optional<MemoryBytes>& machine);
@@ -53,18 +53,18 @@ struct CourseOptions {
 
 /// `course` is by epoch, with [elastic] and [cache] of the config; its `change_s` is null if no
 /// links are known. `ladder` is by rung: its keys on top of the config; `unfrozen_epochs`, the
-/// number of epochs with the same work as the whole run; and, except for `static`, the ceilings of
-/// `over_static` and `over_best`, without waits, transfers and reads. Throws Error{bad_input} if
-/// the policy cannot be predicted or there are no samples.
+/// number of epochs with as much work as the whole run; and, except for `static`, the ceilings of
+/// `over_static` and `over_best`, without waits, transfers or reads. Throws Error{bad_input} if the
+/// policy cannot be predicted or there are no samples.
 nlohmann::ordered_json course_report(RunConfig config, const PlanOptions& plan,
                                      const CourseOptions& options);
 
 std::string course_text(const nlohmann::ordered_json& report);
 
-/// `plan move`: the data moved by a change of the layout (move_report.cc). `moved_bytes` is the
-/// total between ranks; `state_bytes` that of the largest rank, before and after; `extra_bytes` the
-/// maximum of any rank besides the larger of its states; `seconds`, of the slowest rank, exists if
-/// `options` name a machine. `from` and `to`: keys for with_layout_keys(), on top of `config`;
+/// `plan move`: the data moved when the layout changes (move_report.cc). `moved_bytes` is the total
+/// between ranks; `state_bytes`, before and after, that of the largest rank; `extra_bytes` the
+/// maximum of any rank beyond the larger of its states; `seconds`, of the slowest rank, is present
+/// if `options` name a machine. `from` and `to`: keys for with_layout_keys(), on top of `config`;
 /// empty: the config's layout.
 nlohmann::ordered_json move_report(const RunConfig& config, const PlanOptions& options,
                                    const std::string& from, const std::string& to);

@@ -26,7 +26,7 @@ struct Candidate {
   std::string schedule;   // replaces a file, which fits only one layout
 };
 
-/// All grids of this world size with this number of microbatches.
+/// All grids with this world size and number of microbatches.
 std::vector<Candidate> grids(RunConfig config, int world, int threads, int microbatches) {
   config.batch.microbatches = microbatches;
   config.parallel.layout = {};
@@ -169,7 +169,7 @@ std::string what_fits(const RunConfig& config, int world, int threads, std::size
     }
     if (!fitting.empty()) return fmt::format("layouts that fit: {}", fmt::join(fitting, "; "));
   }
-  if (!least) return "no pp x dp of this world size fits the model";
+  if (!least) return "no pp x dp with this world size fits the model";
   return fmt::format("no layout of {} fits (the smallest is {}): use more ranks or a smaller model",
                      counted(world, "rank"), text(*least, given));
 }

@@ -1,6 +1,6 @@
-// Predicts the memory of every rank of a run without any rank, and gives advice if it does not fit.
-// Invariant: the values are those of StepEngine::memory() in a run. Ranks with equal memory share
-// one engine, so that large worlds stay cheap.
+// Predicts the memory of every rank of a run without starting any, and gives advice if it does not
+// fit. Invariant: the values are those of StepEngine::memory() in a run. Ranks with equal memory
+// share one engine, so that large worlds stay cheap.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@
 namespace concertina {
 
 /// The memory by rank, with `threads` threads each. Allocates no tensors. `largest`: of each group
-/// of ranks that differ only in their parts of buckets, receives the rank that needs most: one of
-/// these is the largest rank for any parallel.recompute.
+/// of ranks that differ only in their parts of buckets, receives the rank that needs the most: one
+/// of these is the largest rank for any parallel.recompute.
 std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
                                        const Assignment& assignment, int threads,
                                        std::vector<int>* largest = nullptr);
@@ -39,21 +39,21 @@ SaveMemory predict_save_memory(const RunConfig& config, const Job& job,
 /// The largest total of any rank.
 std::size_t largest_total(const std::vector<RankMemory>& ranks);
 
-/// Other layouts of the same world size, otherwise smaller microbatches, whose largest rank needs
+/// Other layouts with the same world size, or else smaller microbatches, whose largest rank needs
 /// at most `available` bytes; otherwise the smallest layout.
 std::string what_fits(const RunConfig& config, int world, int threads, std::size_t available);
 
-/// Warnings, with what_fits(), unless all ranks together fit into the free memory of `machine`.
+/// Warnings, with what_fits(), unless all ranks together fit in the free memory of `machine`.
 /// `memory`: predict_memory() of the run, by rank.
 std::vector<std::string> memory_advice(const RunConfig& config, int threads,
                                        const std::vector<RankMemory>& memory,
                                        const MemoryBytes& machine);
 
-// Checks whether ranks that share a device fit on it (memory_check.cc): a lack of memory on one
-// rank is the same error on all, before anything is allocated.
+// Checks whether ranks that share a device fit on it (memory_check.cc): if one rank lacks memory,
+// all throw the same error before anything is allocated.
 
 /// Throws Error{bad_input}, on all ranks, if the engines of the ranks that share a device need more
-/// than it has free, with the needs of each and layouts that would fit. `shared`: bytes of host
+/// than it has free, naming the needs of each and layouts that would fit. `shared`: bytes of host
 /// memory that its ranks use together, if tensors are there too. Must be called before
 /// Trainer::start(). Collective.
 void require_memory(Trainer& trainer, int threads, std::size_t shared = 0);

@@ -14,7 +14,7 @@
 #include "parallel/plan/layout.h"
 #include "parallel/simulate/timeline.h"
 
-/// Formats numbers and texts with their usual formats, and null, which is unknown, as "-".
+/// Formats numbers and texts as usual, and null (unknown) as "-".
 template <>
 struct fmt::formatter<nlohmann::ordered_json> {
   constexpr auto parse(fmt::format_parse_context& context) {

@@ -56,8 +56,8 @@ bool is_stage_costs_file(const std::string& path) {
   return std::filesystem::path(path).extension() == ".csv";
 }
 
-/// The rows of the file. Throws Error{bad_input} with place `path:line` for a malformed file or a
-/// cell that is not a valid cost (parallel/predict/machine.h).
+/// The rows of the file. Throws Error{bad_input} naming `path:line` for a malformed file or a cell
+/// that is not a valid cost (parallel/predict/machine.h).
 std::vector<StageCosts> read_stage_costs(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error))
@@ -80,7 +80,7 @@ std::vector<StageCosts> read_stage_costs(const std::string& path) {
                               fmt::to_string(fmt::join(cells, ","))),
                   place, kStageCostsHint);
   }
-  if (rows.empty()) throw_input("the file has no costs", path, kStageCostsHint);
+  if (rows.empty()) throw_input("the file contains no costs", path, kStageCostsHint);
   return rows;
 }
 
@@ -89,7 +89,7 @@ const std::string kCostsHint = fmt::format(
     "row per stage; or a run with a costs.json",
     kValueRange);
 
-/// Leaves of the reduction tree such that no two pipelines of the layout share one.
+/// Leaves of the reduction tree, so that no two pipelines of the layout share one.
 int leaves_of_cut(const Layout& layout, int microbatches) {
   const int leaves = default_leaves(microbatches);
   for (const Pipeline& pipeline : layout.pipelines)
@@ -111,7 +111,7 @@ Layout cut_units(Layout layout, const std::vector<UnitCost>& costs) {
     }
   }
   if (frontiers.size() > 1)
-    throw_input("pipelines of different depth would freeze different units of the model",
+    throw_input("pipelines of different depths would freeze different units of the model",
                 "--frozen", "--frozen 0, or --costs F,I,W");
   layout.frozen_units = *frontiers.begin();
   return layout;
@@ -132,7 +132,7 @@ ScheduleCosts::ScheduleCosts(const std::vector<std::string>& words, const LinkOp
 void ScheduleCosts::read_run(const std::string& path) {
   source_ = read_costs(path);
   if (!source_->measured)
-    throw_input("a machine file has links, but no times of F, I and W", path,
+    throw_input("a machine file has links, but no times for F, I and W", path,
                 fmt::format("--costs F,I,W --links {} --boundary-bytes N, in seconds and bytes; or "
                             "`concertina plan @model.toml --costs {}`",
                             path, path));
@@ -164,7 +164,7 @@ void ScheduleCosts::read_links(const LinkOptions& options) {
     throw_input("the run's model already determines the message size", "--boundary-bytes",
                 "--costs RUN without it");
   if (!source_ && options.links.empty() && options.boundary_bytes)
-    throw_input("the size of messages is given, but no links", "--boundary-bytes",
+    throw_input("the message size is given, but no links", "--boundary-bytes",
                 "--links machine.toml as well, as `concertina bench links` writes it");
   if (options.links.empty()) return;
   if (!source_ && !options.boundary_bytes)

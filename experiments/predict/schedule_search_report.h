@@ -24,7 +24,7 @@ struct SearchedSchedule {
 /// Throws like the pure search.
 SearchedSchedule search_schedule(const ScheduleSearch& options, const ScheduleCosts& costs);
 
-/// One line per schedule: the best number of chunks of those tried.
+/// One line per schedule, with the best number of chunks tried.
 std::string search_table(const nlohmann::ordered_json& report);
 
 }  // namespace concertina

@@ -31,18 +31,18 @@ struct LayoutSearchOptions {
 PlanProblem search_problem(const RunConfig& config, const LayoutSearchOptions& options);
 
 /// Layouts that are slower than the fastest by at most this fraction are marked, because no
-/// published table was predicted accurately enough to distinguish them.
+/// published table was predicted accurately enough to tell them apart.
 inline constexpr double kTie = 0.05;
 
-/// `compared` is that of MachineModel; `layouts` fit, by step time, with those that run in
-/// Concertina first, and `too_large` do not fit. Each
-/// has `layers` per stage, empty if stages begin or end within a layer; `keys` for `train`, null if
-/// it cannot run in Concertina; `plan_show_s`, the step time of `plan show`, also null if that is
-/// slow to compute; TFLOP/s and HFU by hardware FLOPs, MFU and HFU null if the peak rate is
-/// unknown; in `memory`, `margin_bytes` are left free, and `exact` means accurate to the byte.
-/// Layouts that fit also have `parts`, which add up to the step, and `help_most`: the largest part
-/// except compute and update, where `memory` is the gain from twice the memory. Throws
-/// Error{bad_input} if memory or machine is missing, and if no layout fits: then names the nearest.
+/// `compared` is that of MachineModel; `layouts` fit, in order of step time, with those that run in
+/// Concertina first; `too_large` do not. Each has `layers` per stage, empty if stages begin or end
+/// within a layer; `keys` for `train`, null if it cannot run in Concertina; `plan_show_s`, the step
+/// time of `plan show`, also null if that is slow to compute; TFLOP/s and HFU by hardware FLOPs,
+/// MFU and HFU null if the peak rate is unknown; in `memory`, `margin_bytes` are left free, and
+/// `exact` means accurate to the byte. Layouts that fit also have `parts`, which add up to the
+/// step, and `help_most`: the largest part except compute and update, where `memory` is the gain
+/// from twice the memory. Throws Error{bad_input} if memory or machine is missing, and if no layout
+/// fits, in which case the error names the nearest.
 nlohmann::ordered_json search_report(const RunConfig& config, const LayoutSearchOptions& options);
 
 std::string search_text(const nlohmann::ordered_json& report);

@@ -21,7 +21,7 @@ std::string share_of(const Json& value) {
   return value.is_null() ? "-" : fmt::format("{:.1f}%", 100 * value.get<double>());
 }
 
-/// Describes the change that would shorten the step most.
+/// Describes the change that would shorten the step the most.
 std::string advice(const Json& layout, const Json& report) {
   static const std::map<std::string, const char*> kCures = {
       {"bubble", "more microbatches or fewer stages: the bubble"},

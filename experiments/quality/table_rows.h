@@ -1,4 +1,4 @@
-// The rows of a run's tables as JSON, valid or not, in which the Python package looks for faults.
+// The rows of a run's tables as JSON, valid or not, which the Python package searches for faults.
 // Invariant: each row of each file appears once, in order; rows that cannot be read are included.
 #pragma once
 

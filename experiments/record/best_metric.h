@@ -1,5 +1,5 @@
-// The best value of a sequence and the number of values since. Invariant: pure; the first of equal
-// values is the best; a non-finite value is never the best.
+// The best value of a sequence and the number of values since. Invariant: pure; of equal values,
+// the first is the best; a non-finite value is never the best.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@ namespace concertina {
 
 class BestMetric {
  public:
-  /// `minimise`: smaller is better. `least`: minimum improvement over the best value.
+  /// `minimise`: whether smaller is better. `least`: minimum improvement over the best value.
   explicit BestMetric(bool minimise, double least = 0) : minimise_(minimise), least_(least) {}
 
   /// Processes the next value and returns whether it is the best so far.

@@ -5,8 +5,8 @@
 namespace concertina {
 namespace {
 
-/// TFLOP/s of dense products from NVIDIA's data sheets, which list twice these values, with
-/// sparsity; fp32 without tensor cores.
+/// TFLOP/s of dense products from NVIDIA's data sheets, which list twice these values for sparse
+/// products; fp32 without tensor cores.
 struct DataSheet {
   std::string_view name;  // part of the driver's name of the device
   double fp32, tf32, bf16, fp8;

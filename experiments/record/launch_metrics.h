@@ -22,7 +22,7 @@ double peak_flops_per_s(const RunConfig& config, std::string_view device);
 /// Metrics of the steps of one launch.
 class LaunchMetrics {
  public:
-  /// `tokens`: per step. All metrics count the steps of the run, of which several may be done at
+  /// `tokens`: per step. All metrics count steps of the run, several of which may be executed at
   /// once.
   explicit LaunchMetrics(double tokens) : tokens_(tokens) {}
 

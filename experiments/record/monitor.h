@@ -29,12 +29,12 @@ class Monitor {
   void evaluation(std::int64_t done, std::int64_t of, double seconds) {
     progress_.evaluation(done, of, seconds);
   }
-  /// `final`: at the end of the run. If it covers other text than earlier evaluations, it is not
-  /// added to their curve in TensorBoard.
+  /// `final`: at the end of the run. If it covers different text from earlier evaluations, it is
+  /// not added to their curve in TensorBoard.
   void validation(std::int64_t step, const Validation& result, bool final);
-  /// Writes a line of events.jsonl with what happened and its cost.
+  /// Writes a line to events.jsonl: what happened and what it cost.
   void event(std::int64_t step, EventKind kind, const nlohmann::ordered_json& details);
-  /// Prints a line between those of steps.
+  /// Prints a line between step lines.
   void say(const std::string& line) { progress_.say(line); }
   /// Removes the progress bar; call it before anything else writes to the terminal.
   void clear() { progress_.clear(); }

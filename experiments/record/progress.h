@@ -40,7 +40,7 @@ class Progress {
   /// `stream` is not a terminal.
   void evaluation(std::int64_t done, std::int64_t of, double seconds);
   void clear() { line_.clear(); }
-  /// Prints a line between those of steps.
+  /// Prints a line between step lines.
   void say(const std::string& line) { line_.say(line); }
 
  private:
@@ -49,8 +49,8 @@ class Progress {
   double last_draw_ = 0;
 };
 
-/// Estimates the remaining seconds from an exponential mean of step durations, so that start-up and
-/// layout changes are soon forgotten.
+/// Estimates the remaining seconds from an exponential average of step durations, so that start-up
+/// and layout changes are soon forgotten.
 class Eta {
  public:
   void add(double step_seconds);

@@ -15,12 +15,12 @@
 
 namespace concertina {
 
-/// Totals of all steps of a run over all launches. Each value covers the steps that have it.
+/// Totals of all steps of a run over all launches. Each value covers the steps that have one.
 struct StepTotals {
   std::int64_t steps = 0;  // with a known duration
   double seconds = 0;      // total duration
   MetricValue median_seconds = kNoValue;
-  MetricValue tokens_per_s = kNoValue;  // without durations, over steps with equally many tokens
+  MetricValue tokens_per_s = kNoValue;  // without durations, over steps with equal token counts
   MetricValue bubble = kNoValue;        // share of the seconds of steps that have one
 };
 StepTotals total(const std::vector<MetricsPoint>& metrics);
@@ -37,7 +37,7 @@ struct ReportMetrics {
   Costs costs;                // costs_of()
   std::string costs_missing;  // KnownCosts::missing
   Timeline predicted;
-  std::size_t typical = 0;                    // index of the recorded step of median duration
+  std::size_t typical = 0;                    // index of the recorded step with median duration
   double seconds = 0, predicted_seconds = 0;  // of that step
   std::vector<RankMetrics> ranks;             // means over recorded steps; maxima of peaks
 

@@ -74,7 +74,7 @@ void set_stages(const std::vector<StageCosts>& stages, const std::vector<std::si
   }
 }
 
-/// A bucket's part is done at the share of the update that costs.json has for it.
+/// A bucket's part is done at the share of the update that costs.json gives for it.
 void set_ranks(const std::vector<RankMeans>& means, Costs& costs) {
   std::vector<RankCosts> ranks;
   for (const RankMeans& rank : means) ranks.push_back(rank.costs());

@@ -13,15 +13,15 @@
 namespace concertina {
 
 struct KnownCosts {
-  std::optional<Costs> costs;  // why `costs` is empty
+  std::optional<Costs> costs;  // nullopt: see `missing`
   std::string missing;         // why there are none
 };
 
 /// The costs that the run in `directory` measured, for `plan` with `layout`.
 KnownCosts known_costs(const std::string& directory, const Layout& layout, const Plan& plan);
 
-/// The traced costs of computing, posting and updates, and those of messages unless `known` has the
-/// costs of links and gradient exchange.
+/// The traced costs of computing, posting and updates, and those of messages unless `known`
+/// includes the costs of links and gradient exchange.
 Costs costs_of(const RunTrace& trace, const std::optional<Costs>& known);
 
 }  // namespace concertina

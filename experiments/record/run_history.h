@@ -19,18 +19,18 @@ struct RunHistory {
 
 RunHistory read_history(const std::string& directory);
 
-/// The "step" of the last line that has one in the JSON lines of `path`, or 0. Only reads the end
+/// The "step" of the last line that has one in the JSON lines of `path`, or 0. Reads only the end
 /// of a long file.
 std::int64_t last_step_in(const std::string& path);
 
 /// Whether the run of `config` in `directory` is complete and its last launch exited with 0.
-/// `or_longer`: a run with more steps than `config` requests counts too.
+/// `or_longer`: a run with more steps than `config` requests also counts.
 bool is_finished(const std::string& directory, const RunConfig& config, bool or_longer = false);
 
 /// Whether the run in `directory` has ever written a checkpoint, even if it is missing now.
 bool has_committed(const std::string& directory);
 
-/// "run.threads = 2 (was 1)" for each key that differs, except the place of the run directory.
+/// "run.threads = 2 (was 1)" for each key that differs, except the location of the run directory.
 std::vector<std::string> changed_keys(const RunConfig& before, const RunConfig& now);
 
 /// Throws Error{bad_input} if the run has trained steps but no commit was found. Reports a changed

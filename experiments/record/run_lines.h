@@ -1,6 +1,6 @@
 // The lines of metrics.jsonl and events.jsonl as values, including decisions of a run that change
-// neither its layout nor its frozen layers. Invariant: a key that is missing or has another type is
-// NaN or an empty text.
+// neither its layout nor its frozen layers. Invariant: a key that is missing or has the wrong type
+// becomes NaN or empty text.
 #pragma once
 
 #include <map>
@@ -41,7 +41,7 @@ std::string text_in(const nlohmann::json& line, const char* key);
 /// The complete lines of `path` that are objects; empty if the file does not exist.
 std::vector<nlohmann::json> read_lines(const std::string& path);
 
-/// Returns each line of a growing file once, when it is complete.
+/// Returns each line of a growing file once, as soon as it is complete.
 class LineFollower {
  public:
   /// `path` may not exist yet.

@@ -1,6 +1,6 @@
 // The measurements of all ranks in a few steps, stored in trace.json and read by `report`.
 // Invariants: all times are seconds on one clock from the start of the first step; reading a
-// written trace gives the same values, with times to the nanosecond.
+// written trace gives the same values, with times accurate to the nanosecond.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ struct RunTrace {
   Plan plan;
   std::vector<std::size_t> saved_bytes, grad_bytes;  // of a microbatch, by stage
   std::size_t boundary_bytes = 0;                    // of a message between stages
-  double clock_error = 0;                            // seconds, the maximum of all ranks
+  double clock_error = 0;                            // seconds, the maximum over all ranks
   std::vector<std::vector<StepRecord>> steps;        // by step, then rank
 
   int ranks() const { return static_cast<int>(plan.rows.size()); }
@@ -43,7 +43,7 @@ std::string title(const Action& action, const Layout& layout);
 /// the STEPs that waited for it; counters for memory.
 std::string to_chrome_trace(const RunTrace& trace);
 
-/// Reads what to_chrome_trace() wrote. Throws Error{bad_input} on anything else.
+/// Reads what to_chrome_trace() wrote. Throws Error{bad_input} for anything else.
 RunTrace read_run_trace(const std::string& path);
 
 }  // namespace concertina

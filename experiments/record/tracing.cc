@@ -91,7 +91,7 @@ void gather_sizes(const Trainer& trainer, Communicator& world, RunTrace& trace) 
   }
 }
 
-/// A received message is complete for the sender too, even if it checks only later.
+/// A received message is complete for the sender, too, even if it only checks later.
 void align_sends(const PlanIndex& index, std::vector<StepRecord>& ranks) {
   std::vector<double> received(static_cast<std::size_t>(index.nodes()),
                                std::numeric_limits<double>::infinity());

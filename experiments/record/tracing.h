@@ -1,6 +1,6 @@
 // Records some steps of a run in trace.json. Invariant: nothing is written or sent within a step.
 // Clocks are compared before the first and after the last recorded step of a window, and then the
-// file is written at once.
+// file is written immediately.
 #pragma once
 
 #include <optional>
@@ -20,9 +20,9 @@ struct TraceWindow {
   std::int64_t end() const { return first + count; }
 };
 
-/// The steps to record of a launch that trains (done, steps]: `wanted` steps after the first two,
-/// which warm up, or the last ones if there are fewer. Reduced, to at least one, if
-/// the file would be large because steps have many `actions` over all ranks.
+/// The steps to record in a launch that trains (done, steps]: `wanted` steps after the first two,
+/// which warm up, or the last ones if there are fewer. Reduced, to at least one, if the file would
+/// be large because steps have many `actions` over all ranks.
 TraceWindow choose_window(std::int64_t done, std::int64_t steps, int wanted, std::size_t actions);
 
 /// The windows requested by log.trace_at or log.trace_every: log.trace steps from each of these
@@ -34,7 +34,7 @@ class Tracing {
  public:
   /// Writes to the run's `directory` on rank 0. All functions except last() are collective.
   Tracing(Trainer& trainer, const RunConfig& config, std::int64_t done, std::string directory);
-  /// `step`: the first of the steps that are done at once.
+  /// `step`: the first of the steps that are executed together.
   void before_step(std::int64_t step);
   void after_step(std::int64_t step);
   /// Call before the assignment changes: closes an open window after the previous step.

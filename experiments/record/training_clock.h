@@ -1,5 +1,5 @@
-// The log of a run as values, and the clock of its training. Invariant: the clock counts training
-// but not evaluations, across launches.
+// The log of a run as values, and a clock of its training time. Invariant: the clock counts
+// training but not evaluations, across launches.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Empty if the config is from an incompatible version of the program.
+/// Empty if the config is from an incompatible program version.
 Json model_metrics(const std::string& config_text) try {
   RunConfig config;
   read_config(config_text, kConfigFile, config);

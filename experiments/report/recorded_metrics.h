@@ -1,5 +1,5 @@
-// Data for the page of a run that only the program has: its model, and recorded and predicted
-// steps. Invariant: only reads.
+// Data for a run's page that only the program has: its model, and recorded and predicted steps.
+// Invariant: only reads.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -18,7 +18,7 @@ namespace concertina {
 nlohmann::ordered_json recorded_metrics(const std::string& directory,
                                         std::optional<std::int64_t> step);
 
-/// The predicted and the measured timeline, in the form of timelines_json().
+/// The predicted and the measured timeline, in the format of timelines_json().
 nlohmann::ordered_json recorded_timeline(const RunTrace& trace, const ReportMetrics& metrics);
 
 }  // namespace concertina

@@ -65,7 +65,7 @@ std::string wait_text(const WaitTime& wait, const Layout& layout) {
   }
 }
 
-/// The step of median duration. Waits are split where the computation that they depend on has
+/// The step with median duration. Waits are split where the computation that they depend on has
 /// ended.
 TimelinePanel measured_panel(const RunTrace& trace, const ReportMetrics& metrics) {
   const std::vector<StepRecord>& step = trace.steps[metrics.typical];

@@ -97,8 +97,8 @@ void rename_durably(const std::string& from, const std::string& to) {
   sync_directory(stdfs::path(to).parent_path().string());
 }
 
-/// Removes `path`, which is or was `commit`. First hides it by a rename: a partially removed commit
-/// must never look like one.
+/// Removes `path`, which is or was `commit`. First renames it to hide it: a partially removed
+/// commit must never look like one.
 void remove_commit(const std::string& path, const std::string& commit) {
   const std::string removed = commit + std::string(kRemoved);
   remove_tree(removed);

@@ -1,6 +1,6 @@
 // Commits: listing the checkpoints of a run and creating new ones. Invariant: a directory
-// step-NNNNNNNN appears complete and durable, by a single rename after its manifest is written, or
-// not at all. A crash or failure before that leaves earlier commits intact.
+// step-NNNNNNNN appears complete and durable, through a single rename after its manifest is
+// written, or not at all. A crash or failure before that leaves earlier commits intact.
 //
 //   begin_checkpoint -> write_shard on every rank -> write_manifest on one -> prune
 #pragma once
@@ -44,12 +44,12 @@ std::string commit_name(std::int64_t step);
 /// Returns the path of the directory that begin_checkpoint() creates.
 std::string partial_path(const std::string& checkpoints, std::int64_t step);
 
-/// Returns the commits in ascending order of steps, without checking their content; empty if the
+/// Returns the commits in ascending order of step, without checking their content; empty if the
 /// directory does not exist. Skips commits of other users (is_own()) with a warning.
 std::vector<Commit> list_commits(const std::string& checkpoints);
 std::optional<Commit> newest_commit(const std::string& checkpoints);
 
-/// Removes the oldest commits, except the newest `keep` >= 1 ones and that of step `kept`.
+/// Removes the oldest commits, except the newest `keep` >= 1 and the one of step `kept`.
 void prune(const std::string& checkpoints, std::size_t keep, std::int64_t kept = -1);
 
 }  // namespace concertina

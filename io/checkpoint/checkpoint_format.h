@@ -17,7 +17,7 @@
 
 namespace concertina {
 
-/// One kind of state of a piece, in memory: "weight", "m", "v", or another one of the optimizer.
+/// One kind of state of a piece, in memory: "weight", "m", "v", or another optimizer state.
 struct StatePart {
   std::string name;
   const float* data = nullptr;  // TensorPiece::count elements
@@ -82,7 +82,7 @@ nlohmann::json to_json(const Manifest& manifest);
 ShardRecord parse_shard_record(const nlohmann::json& json, const std::string& where);
 Manifest parse_manifest(const std::string& text, const std::string& where);
 
-/// Returns the number of elements of a tensor. Throws Error{bad_input} for no or more than 8
+/// Returns the number of elements of a tensor. Throws Error{bad_input} for zero or more than 8
 /// dimensions, a dimension below 1, or a product above 2^48.
 std::uint64_t element_count(const std::vector<std::int64_t>& shape, const std::string& where);
 

@@ -98,14 +98,14 @@ void verify_view(const std::string& directory, const ViewRecord& view,
                  std::vector<std::string>& problems) {
   const std::string path = directory + "/" + kViewName;
   std::string problem = size_problem(path, view.bytes);
-  // model.h5 has one entry per stored part, like the manifest, so the same limit applies.
+  // model.h5 contains one entry per stored part, like the manifest, so the same limit applies.
   if (problem.empty() && sha256_hex(read_file(path, kMaxManifest)) != view.sha256)
     problem = "damaged";
   if (!problem.empty())
     problems.push_back(fmt::format("{}: {} (only for viewing, not training state)", path, problem));
 }
 
-/// Whether the directory has the name of another step. Copies may have any other name.
+/// Whether the directory is named for another step. Copies may have any other name.
 bool is_misnamed(const Manifest& manifest, const std::string& directory) {
   return named_step(directory).value_or(manifest.step) != manifest.step;
 }
@@ -173,7 +173,7 @@ std::string recovery_advice(const std::string& directory) {
   if (!path.has_filename()) path = path.parent_path();  // a trailing '/'
   const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
   std::vector<Commit> older = list_commits(parent);
-  // Search by name: the list is in order of steps, not of names.
+  // Search by name: the list is ordered by step, not by name.
   const auto damaged = std::find_if(older.begin(), older.end(), [&](const Commit& commit) {
     return std::filesystem::path(commit.path).filename() == path.filename();
   });

@@ -26,7 +26,7 @@ struct OpenCommit {
   FilePlace place = FilePlace::owned;  // applied to the shards
 };
 /// Opens the newest commit; returns nothing if there is none. If it is damaged, throws
-/// Error{bad_input} that names an intact older one: there is no silent fallback.
+/// Error{bad_input} naming an intact older one: there is no silent fallback.
 std::optional<OpenCommit> open_newest(const std::string& checkpoints);
 
 /// Reads everything and returns one line per problem (file, tensor, fault); empty if intact.

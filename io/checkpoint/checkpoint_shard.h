@@ -15,11 +15,11 @@ namespace concertina {
 /// Returns the version of HDF5, for reports: "1.10.8".
 std::string hdf5_version();
 
-/// Returns an upper bound of the size of a shard of these pieces, whose data may be null.
+/// Returns an upper bound on the size of a shard of these pieces, whose data may be null.
 std::uint64_t shard_bytes_bound(std::span<const TensorPiece> pieces);
 
-/// Everything in a shard except tensor data. HDF5 creates it slowly, so it is reused for shards of
-/// the same pieces.
+/// Everything in a shard except tensor data. Creating it with HDF5 is slow, so it is reused for
+/// shards of the same pieces.
 struct ShardStructure {
   ShardRecord record;  // without the hashes of tensors
   std::vector<std::byte> bytes;

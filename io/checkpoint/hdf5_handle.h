@@ -1,6 +1,6 @@
-// RAII wrappers of the HDF5 C API. This is the only header that includes hdf5.h. Invariant: HDF5
+// RAII wrappers for the HDF5 C API. This is the only header that includes hdf5.h. Invariant: HDF5
 // does not access disks here. It builds files in memory (Hdf5Image), which Concertina copies out,
-// because libhdf5 1.10 reports success for lost writes (H5Fclose after ENOSPC), can crash in its
+// because libhdf5 1.10 reports success for lost writes (H5Fclose after ENOSPC), can crash during
 // clean-up after EFBIG, and never syncs.
 #pragma once
 
@@ -39,7 +39,7 @@ void check_hdf5(herr_t status, const char* call, const std::string& what);
 Hid make_dataspace(const std::vector<hsize_t>& dims, const std::string& what);
 /// Returns the dataset name of a part of a piece in a shard.
 std::string dataset_name(const std::string& tensor, const std::string& part, std::uint64_t offset);
-/// Creates a dataset of 32-bit floats and its parent groups. `properties` are for its creation.
+/// Creates a dataset of 32-bit floats and its parent groups. `properties` apply on creation.
 Hid make_dataset(hid_t file, const std::string& name, const std::vector<hsize_t>& dims,
                  hid_t properties);
 

@@ -88,7 +88,7 @@ RunIdentity run_identity(const std::string& directory) {
 }
 
 /// Records `run` as the owner of `checkpoints`, which this process has locked. Throws
-/// Error{bad_input} if it has checkpoints of another run or of a copy of this one. A directory
+/// Error{bad_input} if it contains checkpoints of another run or of a copy of this one. A directory
 /// without checkpoints or owner (as in older versions) is taken over.
 void claim_checkpoints(const std::string& checkpoints, const RunIdentity& run) {
   const std::string path = checkpoints + "/owner.json";

@@ -1,6 +1,6 @@
 // A run's directory and who may write to it. Its files are named in io/run_files.h. Invariant: one
-// process at a time owns a run and its checkpoints. A directory that is not a run and the
-// checkpoints of another run are never written to.
+// process at a time owns a run and its checkpoints. A directory that is not a run is never written
+// to, nor are the checkpoints of another run.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ class RunDirectory {
   /// Creates or opens `root`/`name` for writing and locks it and its checkpoint directory until
   /// destruction. Call it in one process of a job only. Empty `checkpoints` means checkpoints/
   /// inside. Throws if the name is not a plain file name, the directory has foreign content, is not
-  /// writable or is in use by another process, or the checkpoints belong to another run.
+  /// writable or is used by another process, or the checkpoints belong to another run.
   RunDirectory(const std::string& root, const std::string& name,
                const std::string& checkpoints = {});
   /// If the launch was rejected before the run existed, removes the directory if it was created
@@ -33,7 +33,7 @@ class RunDirectory {
   /// without write permission. Changes nothing.
   static void require_usable(const std::string& root, const std::string& name);
 
-  /// Whether `root`/`name` is a run, that is, has a config.toml.
+  /// Whether `root`/`name` is a run, that is, contains a config.toml.
   static bool exists(const std::string& root, const std::string& name);
 
   /// Whether the run existed before and must be resumed.

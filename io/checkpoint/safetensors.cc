@@ -73,7 +73,7 @@ float float_of(const std::byte* bytes, StoredType type) {
   return 0;
 }
 
-/// Throws Error{bad_input} with the tensor's name.
+/// Throws Error{bad_input} naming the tensor.
 [[noreturn]] void refuse_tensor(const std::string& name, const std::string& what,
                                 const std::string& path, const std::string& fix) {
   throw_input(fmt::format("the tensor '{}' {}", name.substr(0, 100), what), path, fix);

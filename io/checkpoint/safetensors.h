@@ -14,7 +14,7 @@
 
 namespace concertina {
 
-/// Element types. Files may contain the last six types, but they are never read.
+/// Element types. Files may contain the last six types, but those are never read.
 enum class StoredType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
 struct StoredTensor {
@@ -31,7 +31,7 @@ struct StoredTensor {
 /// A file opened for reading; thread-safe.
 class SafetensorsFile {
  public:
-  /// Throws Error{bad_input} with the file, the tensor and the violated rule.
+  /// Throws Error{bad_input} naming the file, the tensor and the violated rule.
   explicit SafetensorsFile(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
@@ -52,12 +52,12 @@ class SafetensorsFile {
 /// Writes one new file, tensor by tensor. A file left by a failure must be removed by the caller.
 class SafetensorsWriter {
  public:
-  /// `tensors` must be f32 or bf16; their `begin` is ignored. They are written in the order of the
-  /// reference library: by name.
+  /// `tensors` must be f32 or bf16; their `begin` is ignored. They are written in the reference
+  /// library's order: by name.
   SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors);
 
   /// Appends elements until the file is full and returns the number used. Values are rounded to
-  /// bf16 with ties to even.
+  /// bf16, with ties to even.
   std::size_t append(std::span<const float> values);
   /// Completes the file after the last element and syncs it.
   void finish();

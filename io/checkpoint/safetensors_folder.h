@@ -1,4 +1,4 @@
-// The tensors of a model in a folder, stored like Hugging Face's transformers does: in
+// The tensors of a model in a folder, stored as Hugging Face's transformers does: in
 // model.safetensors, or in model-00001-of-00002.safetensors ... and an index. Invariant: during
 // writing, a folder contains the old tensors, the new ones, or no readable ones, but never a mix.
 #pragma once
@@ -19,14 +19,14 @@ namespace concertina {
 inline constexpr const char* kSafetensors = "model.safetensors";
 inline constexpr const char* kSafetensorsIndex = "model.safetensors.index.json";
 
-/// Whether `folder` has a tensor file or an index.
+/// Whether `folder` contains a tensor file or an index.
 bool has_safetensors(const std::string& folder);
 
 /// The tensors of a folder, from model.safetensors or the files listed in
 /// model.safetensors.index.json.
 class SafetensorsFolder {
  public:
-  /// Throws like SafetensorsFile, and if the index does not match the files.
+  /// Throws like SafetensorsFile, or if the index does not match the files.
   explicit SafetensorsFolder(const std::string& folder);
 
   const std::string& folder() const { return folder_; }
@@ -49,9 +49,9 @@ class SafetensorsFolder {
 /// Writes a folder, tensor by tensor.
 class SafetensorsFolderWriter {
  public:
-  /// `tensors` are those of SafetensorsWriter. They are distributed by name over files of at most
-  /// `most` bytes (0: a single file); a larger tensor gets a separate file. The folder must exist
-  /// and keeps its content until finish(). Removes the files of a killed writer. Throws
+  /// `tensors` are as for SafetensorsWriter. They are distributed by name over files of at most
+  /// `most` bytes (0: a single file); a larger tensor gets its own file. The folder must exist and
+  /// keeps its content until finish(). Removes the files of a killed writer. Throws
   /// Error{bad_input} if another process is writing there.
   SafetensorsFolderWriter(const std::string& folder, std::vector<StoredTensor> tensors,
                           std::uint64_t most);

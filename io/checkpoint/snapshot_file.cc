@@ -30,8 +30,8 @@ constexpr std::string_view kMemoryFiles = "/dev/shm/concertina-";
 constexpr std::size_t kIdDigits = 32;  // of a run.id, which follow
 constexpr const char* kUnfinished = ".partial";
 constexpr std::uint64_t kSnapshotAlign = 64;  // bytes
-/// Reserve for the description, which grows with what policies have recorded: recreating a file
-/// takes longer than the copy.
+/// Reserve for the description, which grows with what policies record: recreating a file takes
+/// longer than the copy.
 constexpr std::uint64_t kTextRoom = 64 << 10;
 constexpr std::uint64_t kMostDescription = 64 << 20;
 
@@ -39,7 +39,7 @@ constexpr std::uint64_t kMostDescription = 64 << 20;
 struct SnapshotTail {
   char magic[8] = {'c', 'o', 'n', 'c', 's', 'n', 'p', '2'};
   std::uint64_t text_bytes = 0;
-  Sha256Digest mac{};  // of the text, which has the hashes of all parts
+  Sha256Digest mac{};  // of the text, which contains the hashes of all parts
 };
 constexpr SnapshotTail kNoTail;
 

@@ -1,9 +1,9 @@
-// A rank's part of the state of a run, in memory that outlives its process: files in /dev/shm.
+// A rank's part of a run's state, in memory that outlives its process: files in /dev/shm.
 // Invariants: once the first snapshot is complete, one of two generations is complete at any time.
 // A file has its final name only after it is complete and hashed. Only data written by a process
 // with the run's key is used; other files, including those of other users, are skipped with one
-// warning. A snapshot is not a checkpoint: it is lost on a reboot. Other hosts may keep copies of
-// its files.
+// warning. A snapshot is not a checkpoint: it is lost on reboot. Other hosts may keep copies of its
+// files.
 #pragma once
 
 #include <array>

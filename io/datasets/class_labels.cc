@@ -65,7 +65,7 @@ bool are_numbers(std::span<const std::string_view> labels, const Places& place_o
               place_of(*other), kRule);
 }
 
-/// Returns the numbers, which must be without gaps.
+/// Returns the numbers, which must have no gaps.
 std::vector<std::int32_t> checked_numbers(std::span<const std::string_view> labels,
                                           const Places& place_of) {
   std::vector<std::int64_t> numbers;

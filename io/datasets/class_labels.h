@@ -1,5 +1,5 @@
-// Conversion of written class labels to class numbers. Other kinds of labels (scores, several
-// classes per row, a tag per word) belong in separate files.
+// Converts written class labels to class numbers. Other kinds of labels (scores, several classes
+// per row, a tag per word) belong in separate files.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct ClassLabels {
 };
 
 /// Whole numbers (1 or 1.0) are class numbers and must be 0, 1, ... without gaps, since a lone
-/// outlier is most likely an error. Other labels are names, numbered in bytewise order. `place_of`
+/// outlier is most likely a mistake. Other labels are names, numbered in bytewise order. `place_of`
 /// locates a row in errors, which are thrown for an empty label, a mix of numbers and names, a
 /// number out of range, and scores. With an `order`, labels must be names or numbers of its
 /// classes.

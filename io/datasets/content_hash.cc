@@ -10,8 +10,8 @@ bool is_ascii_space(unsigned char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/// Advances `at` past a non-ASCII code point and appends its lower case, or a space if it is white
-/// space. Returns whether it is.
+/// Advances `at` past a non-ASCII code point and appends its lower-case form, or a space if it is
+/// white space. Returns whether it is.
 bool append_wide(std::string_view text, std::size_t& at, std::string& folded) {
   utf8proc_int32_t code = 0;
   const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at,

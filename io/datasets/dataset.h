@@ -103,7 +103,7 @@ class Dataset {
   virtual std::uint64_t samples_of_epoch(std::uint64_t seed, std::uint64_t epoch) const = 0;
   /// Returns the valid targets of samples [0, sample) of a split: what a mean loss averages over.
   virtual std::int64_t targets_before(Split split, std::uint64_t sample) const = 0;
-  /// Writes one sample. `views[i]` has the elements of fields()[i]; an empty view is skipped.
+  /// Writes one sample. `views[i]` holds the elements of fields()[i]; an empty view is skipped.
   /// Thread-safe.
   virtual void write(const SampleAt& at, std::span<const View> views) const = 0;
   /// Whether training samples repeat, in every epoch or every views() epochs.
@@ -113,8 +113,8 @@ class Dataset {
   virtual const Corpus& corpus() const = 0;
   /// Finds errors that write() would report only when a sample is drawn: files with a wrong hash,
   /// tokens outside the vocabulary, rows that the tokenizer rejects, undecodable images. Also
-  /// compares held-out data with training data unless splits() does. Throws Error{bad_input} with
-  /// the file and the position. `progress` is called regularly.
+  /// compares held-out data with training data unless splits() does. Throws Error{bad_input} naming
+  /// the file and position. `progress` is called regularly.
   virtual void verify(const std::function<void()>& progress) const = 0;
   /// Identifies the data of a split that has samples. `progress` is called regularly.
   virtual SplitContent content(Split split, const std::function<void()>& progress) const = 0;
@@ -188,7 +188,7 @@ struct Variation {
 };
 
 struct DatasetFormat {
-  /// Throws Error{bad_input} with the file and position, or the key of [data].
+  /// Throws Error{bad_input} naming the file and position, or the key in [data].
   std::unique_ptr<Dataset> (*make)(const DataOptions& options) = nullptr;
   /// If null, or if it returns nothing, samples repeat.
   std::optional<Variation> (*varies)(const DataOptions& options) = nullptr;
@@ -207,7 +207,7 @@ std::span<const Entry<DatasetFormat>> dataset_formats();
 const DatasetFormat& find_format(const std::string& name);
 /// Returns the defaults of the options of all formats.
 OptionValues default_data_options();
-/// Throws Error{bad_input} for an unknown format or what the format rejects.
+/// Throws Error{bad_input} for an unknown format or for options that the format rejects.
 std::shared_ptr<const Dataset> open_dataset(const DataOptions& options);
 
 /// Returns the index of field `name` in `dataset`, or -1.

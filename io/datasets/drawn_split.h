@@ -28,8 +28,8 @@ struct SplitShares {
 /// Returns the split of each item. Groups of equal content are assigned in pseudo-random order
 /// (Philox with `seed`) to validation and test until these have their share of each class, exact to
 /// one item if groups are single items; over all classes the shares are rounded down. Each split
-/// has at least one group of a class that has two or more (three for both). A group with several
-/// labels counts as its lowest.
+/// has at least one group of a class that has two or more (three if both are held out). A group
+/// with several labels counts under the lowest.
 std::vector<Split> draw_split(std::span<const ItemKey> items, const SplitShares& shares,
                               std::uint64_t seed);
 

@@ -5,8 +5,8 @@
 
 namespace concertina {
 
-/// Returns the whole file, decompressed if it has a gzip header. Throws Error{bad_input} if it has
-/// more than 4 GiB, is damaged or truncated.
+/// Returns the whole file, decompressed if it has a gzip header. Throws Error{bad_input} if it
+/// exceeds 4 GiB or is damaged or truncated.
 std::string read_maybe_gzip(const std::string& path);
 
 }  // namespace concertina

@@ -23,7 +23,7 @@ class MaskedTokens final : public DatasetAround {
   std::int64_t targets_before(Split split, std::uint64_t sample) const override;
   void write(const SampleAt& at, std::span<const View> views) const override;
   bool repeats() const override { return false; }
-  /// Labels of rows are not learned.
+  /// Row labels are not learned.
   std::span<const std::string> classes() const override { return {}; }
   /// Only part of the text is a target.
   SplitContent content(Split split, const std::function<void()>& progress) const override {

@@ -1,6 +1,6 @@
 // The order in which samples are drawn from several weighted sources. Invariants: a pure function
 // of the weights and the sample's number, looked up in constant time in a table of one period,
-// however long the run. After any number of samples, each source has been drawn in proportion to
+// however long the run is. After any number of samples, each source has been drawn in proportion to
 // its weight, within one sample.
 #pragma once
 
@@ -18,8 +18,8 @@ namespace concertina {
 /// weights.
 class MixOrder {
  public:
-  /// Weights must be positive and finite, and at most kMostSources. Unless they are a ratio of
-  /// whole numbers with a sum of at most kLongestPeriod, they are rounded to parts of that.
+  /// There must be at most kMostSources weights, all positive and finite. Unless they are a ratio
+  /// of whole numbers with a sum of at most kLongestPeriod, they are rounded to parts of that.
   explicit MixOrder(std::span<const double> weights);
 
   static constexpr std::size_t kMostSources = 1000;

@@ -1,6 +1,6 @@
 // Several sources of samples as one dataset, sampled by weight (data.weights). Invariant: sample n
 // of a run is a pure function of the sources, the weights, the seed and n. Each source is shuffled
-// separately, and none of its samples repeats before all have been drawn.
+// separately, and no sample repeats before all of them have been drawn.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Short documents packed into samples, several per sample, without attention between documents.
-// Invariants: each token that has a predecessor in its document is a target once per epoch. The
-// packing depends only on the lengths and order of documents, so samples repeat.
+// Invariants: each token with a predecessor in its document is a target once per epoch. The packing
+// depends only on the lengths and order of documents, so samples repeat.
 //
 // Dimensions: T tokens of a sample.
 #pragma once
@@ -35,9 +35,9 @@ struct PackedPieces {
 PackedPieces pack_documents(std::span<const std::uint64_t> bounds, std::int64_t tokens);
 
 /// Returns a dataset with the fields tokens, targets and starts: documents are packed, and
-/// attention is limited to a document. `bounds` are those of all splits, as for pack_documents(); a
-/// split that ends within a document ends before it. Uses 16 bytes per document and 16 per sample.
-/// Throws Error{bad_input} if training or a requested split has no document of two tokens.
+/// attention is limited to a document. `bounds` covers all splits, as for pack_documents(); a split
+/// that ends within a document ends before it. Uses 16 bytes per document and 16 per sample. Throws
+/// Error{bad_input} if training or a requested split has no document of at least two tokens.
 std::unique_ptr<Dataset> packed_dataset(const DataOptions& options, WindowedTokens parts,
                                         std::vector<std::uint64_t> bounds);
 

@@ -18,7 +18,7 @@ namespace concertina {
 /// A tokenizer and its sentence marks: those specified by its files, or [CLS] a [SEP] b [SEP] if it
 /// has such tokens. For a tokenizer of running text (like GPT-2's), the begin and end tokens are
 /// used, and padding is a different token, so that the last non-padding token can be found.
-/// Otherwise, the marks are ids after its vocabulary.
+/// Otherwise, the marks are ids beyond its vocabulary.
 class SentenceEncoder {
  public:
   /// A null `tokenizer` means bytes. `masks`: mask() is used, and must differ from text tokens.

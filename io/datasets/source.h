@@ -44,7 +44,7 @@ class EpochRow {
     Permutation order;
   };
   /// Returns the epoch of the sample with this index. The time is proportional to the number of
-  /// epochs since the last call or from the start, whichever is fewer.
+  /// epochs since the last call or from the start, whichever is smaller.
   const Epoch& at(std::uint64_t index);
   Epoch make_epoch(std::uint64_t number, std::uint64_t first) const;
 

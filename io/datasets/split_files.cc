@@ -151,7 +151,7 @@ void check_overlap(const DataOptions& options, const Splits& splits, const HeldO
                           allowed));
 }
 
-/// Returns advice on how `part` could have the class that it lacks.
+/// Returns advice on how to give `part` the class that it lacks.
 std::string class_fix(const DataOptions& options, const HeldOutPart& part, std::string_view item) {
   const bool at_end = part.is_drawn() && !is_stratified(options);
   return fmt::format("{}, or data.missing_classes = true to allow it",
@@ -239,7 +239,7 @@ std::vector<Option> split_options() {
            0},
           {.name = "missing_classes",
            .default_value = false,
-           .help = "whether training, validation or test may lack a class of another split",
+           .help = "whether training, validation or test may lack a class that another has",
            .only_checks = true}};
 }
 

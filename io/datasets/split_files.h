@@ -77,11 +77,11 @@ struct ItemFacts {
 };
 
 /// `counts` are the items in the files of each split. A held-out split without separate files
-/// receives its share of the first: by draw_split(), or from the end if data.split or missing keys
-/// require it. Throws Error{bad_input} if training or a requested split is empty; more than
-/// data.most_overlap of a held-out split is also in the training data; held-out files have a class
-/// of `names` that the training data lacks; or, unless data.missing_classes, a split lacks a class
-/// that another has (with several classes per item, only training is checked).
+/// receives its share of the training files: by draw_split(), or from the end if data.split or
+/// missing keys require it. Throws Error{bad_input} if training or a requested split is empty; more
+/// than data.most_overlap of a held-out split is also in the training data; held-out files have a
+/// class of `names` that the training data lacks; or, unless data.missing_classes, a split lacks a
+/// class that another has (with several classes per item, only training is checked).
 Splits split_items(const DataOptions& options, const std::array<std::uint64_t, 3>& counts,
                    const ItemFacts& facts = {});
 

@@ -52,8 +52,8 @@ void append_part(const Corpus& corpus, std::uint64_t begin, std::uint64_t size,
 }
 
 /// Encodes the corpus on all cores of this process, each part separately. `sizes` are the
-/// consecutive sizes of the parts, first in bytes, then in tokens. Throws Error{bad_input} with the
-/// file and byte for a part that is not UTF-8.
+/// consecutive sizes of the parts, first in bytes, then in tokens. Throws Error{bad_input} naming
+/// the file and byte for a part that is not UTF-8.
 std::unique_ptr<const TokenSequence> encoded_text(const Corpus& corpus, const Tokenizer& tokenizer,
                                                   std::array<std::uint64_t, 3>& sizes) {
   std::vector<std::int32_t> tokens;

@@ -25,12 +25,12 @@ struct KnownStart {
 constexpr KnownStart kKnownStarts[] = {
     {0, "\x93NUMPY", "a NumPy array"},
     {0, "PK\x03\x04", "a zip archive, such as a NumPy .npz"},
-    {0, "\x1f\x8b", "a file compressed by gzip"},
-    {0, "\x28\xb5\x2f\xfd", "a file compressed by zstd"},
-    {0, "\xfd\x37zXZ", "a file compressed by xz"},
-    {0, "BZh", "a file compressed by bzip2"},
-    {0, "\x04\x22\x4d\x18", "a file compressed by lz4"},
-    {0, "7z\xbc\xaf", "a file compressed by 7-Zip"},
+    {0, "\x1f\x8b", "a file compressed with gzip"},
+    {0, "\x28\xb5\x2f\xfd", "a file compressed with zstd"},
+    {0, "\xfd\x37zXZ", "a file compressed with xz"},
+    {0, "BZh", "a file compressed with bzip2"},
+    {0, "\x04\x22\x4d\x18", "a file compressed with lz4"},
+    {0, "7z\xbc\xaf", "a file compressed with 7-Zip"},
     {0, "\x89HDF\r\n\x1a\n", "an HDF5 file"},
     {0, "PAR1", "a Parquet file"},
     {0, "ORC", "an ORC file"},
@@ -74,7 +74,7 @@ bool is_wide_text(std::string_view start) {
 
 /// Returns "a NumPy array", "a tar archive", "text", ..., or an empty string if unknown. `start`
 /// has up to a few KB; 256 bytes suffice to recognize text: 16-bit tokens have bytes below 9, which
-/// text does not have, and with a vocabulary above 1024 there are tokens beyond ASCII.
+/// text lacks, and with a vocabulary above 1024 some tokens exceed ASCII.
 std::string_view known_format(std::string_view start, std::int64_t vocabulary) {
   for (const KnownStart& known : kKnownStarts)
     if (start.size() >= known.at && start.substr(known.at).starts_with(known.bytes))
@@ -104,13 +104,13 @@ std::string some_bytes(const std::string& path, std::uint64_t from, std::uint64_
 constexpr std::int32_t kLlmcU16 = 20240520, kLlmcU32 = 20240801, kLlmcEval = 20240522;
 constexpr std::uint64_t kLlmcHeader = 1024;
 
-/// Whether the file has a header of llm.c, which is then stored in `run`.
+/// Whether the file has an llm.c header, which is then stored in `run`.
 bool read_llmc(const std::string& path, std::uint64_t bytes, TokenRun& run) {
   const std::string header = some_bytes(path, 0, kLlmcHeader);
   if (header.size() < 4) return false;
   const auto magic = number_at<std::int32_t>(header, 0);
   if (magic == kLlmcEval)
-    refuse_tokens("this is an evaluation file of llm.c, not text", path, 0,
+    refuse_tokens("this is an llm.c evaluation file, not text", path, 0,
                   "use its train or val file");
   if (magic != kLlmcU16 && magic != kLlmcU32) return false;
   if (header.size() < kLlmcHeader) refuse_tokens("an llm.c header has 1024 bytes", path, bytes);
@@ -155,7 +155,7 @@ bool has_halves(std::string_view bytes) {
   return upper <= kMostUpper && larger >= kEnough;
 }
 
-/// Throws Error{bad_input} if the tokens of a file without a header seem to have another width.
+/// Throws Error{bad_input} if the tokens of a file without a header seem to have a different width.
 void require_width(const std::string& path, std::uint64_t bytes, int width, std::int64_t vocabulary,
                    const std::string& kinds) {
   for (const std::uint64_t from : {std::uint64_t{0}, bytes / 16 * 8}) {
@@ -252,7 +252,7 @@ void read_megatron(const std::string& path, std::uint64_t bytes, TokenRun& run) 
       12 * sequences + 8 * documents != room)
     refuse_tokens(fmt::format("{} sequences and {} document bounds do not match {} bytes",
                               sequences, documents, index.size()),
-                  path, 18, "use an index of text (multimodal indexes are not supported)");
+                  path, 18, "use a text index (multimodal indexes are not supported)");
   check_megatron(index, path, sequences, documents, run.width, bytes);
   run.size = bytes / static_cast<std::uint64_t>(run.width);
   run.parted = true;

@@ -27,8 +27,8 @@ struct TokenRun {
 };
 
 /// Reads the header of the file of `bytes` bytes at `path`; bytes_before and first are 0.
-/// `vocabulary` is that of the model. Throws Error{bad_input} with the byte if the header or index
-/// is inconsistent, or a file without a header looks like another format or token width.
+/// `vocabulary` is the model's. Throws Error{bad_input} naming the byte if the header or index is
+/// inconsistent, or a file without a header looks like another format or token width.
 TokenRun read_token_run(const std::string& path, std::uint64_t bytes, std::int64_t vocabulary);
 /// Appends to `bounds` the starts of the documents of a run with `parted`, in tokens; the first is
 /// already there, and the end is added.

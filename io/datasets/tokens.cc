@@ -76,7 +76,7 @@ class TokenFiles final : public TokenSequence {
   std::int64_t vocabulary_;
 };
 
-/// Describes the tokenizer of this fingerprint in a comparison with `other`.
+/// Describes the tokenizer with this fingerprint in a comparison with `other`.
 std::string called(const std::string& fingerprint, const std::string& other) {
   if (fingerprint == or_bytes(nullptr)->fingerprint())
     return fmt::format("\"{}\"", kBytesTokenizer);
@@ -100,7 +100,7 @@ void require_one_tokenizer(const std::vector<TokenRun>& runs, const DataOptions&
   const std::string given = options.tokenizer->fingerprint();
   if (given != first->tokenizer)
     throw_input(
-        fmt::format("{} was written with another tokenizer: {}, but data.tokenizer is {}",
+        fmt::format("{} was written with a different tokenizer: {}, but data.tokenizer is {}",
                     first->path, called(first->tokenizer, given), called(given, first->tokenizer)),
         "data.tokenizer", "set data.tokenizer to the tokenizer of the file");
 }
@@ -123,7 +123,7 @@ std::vector<std::uint64_t> bounds_of(const std::vector<TokenRun>& runs) {
   for (const TokenRun& run : runs) {
     if (!run.parted)
       throw_input(fmt::format("{} lacks document boundaries", run.path), "data.documents",
-                  "use data.documents = \"joined\", or files of `data prepare` or Megatron");
+                  "use data.documents = \"joined\", or files from `data prepare` or Megatron");
     append_bounds(run, bounds);
   }
   return bounds;

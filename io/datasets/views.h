@@ -1,5 +1,5 @@
 // Samples whose random variation repeats: masks, crops, flips and offsets of windows. Invariant:
-// epoch e of training has the samples of epoch e % k of the dataset, in another order.
+// training epoch e contains the samples of epoch e % k of the dataset, in a different order.
 #pragma once
 
 #include <cstdint>

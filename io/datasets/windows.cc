@@ -17,7 +17,7 @@ std::uint64_t WindowCut::offset(std::uint64_t seed, std::uint64_t epoch) const {
   const auto word =
       Rng(seed, Purpose::offset)
           .words(static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(epoch >> 32), 0, 0);
-  // A text of less than two samples still has one window at any offset. With 64 random bits, the
+  // A text shorter than two samples still has one window at any offset. With 64 random bits, the
   // modulo's bias is below 2^-32 for any sample that fits into memory.
   return (std::uint64_t{word[0]} << 32 | word[1]) % std::min(length, tokens - length);
 }

@@ -1,5 +1,5 @@
 // Long token sequences, split into samples of T tokens and the token following each. Invariants: an
-// epoch has each of its windows once; held-out tokens are never used for training.
+// epoch contains each of its windows once; held-out tokens are never used for training.
 //
 // Dimensions: T tokens of a sample, N tokens of the training part.
 #pragma once
@@ -83,7 +83,7 @@ bool windows_are_fixed(const DataOptions& options);
 /// How an epoch splits a long text into samples: from a new random offset each time, so that every
 /// split occurs, or always from the start, so that samples repeat.
 inline constexpr std::string_view kWindowsNames[] = {"shifted", "fixed"};
-/// Returns the option of long texts.
+/// Returns the option for long texts.
 std::vector<Option> window_options();
 std::optional<Variation> windows_vary(const DataOptions& options);
 /// Returns WindowedTokens::own_files.

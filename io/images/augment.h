@@ -24,7 +24,7 @@ struct Augmentation {
 PictureBox random_part(const Picture& picture, double least, const SampleAt& at);
 
 /// Returns the augmented image at `at`, in the size of fitted(): cropped, shifted, mirrored,
-/// rotated, with changed colors, and then changed by RandAugment.
+/// rotated, recolored, and then changed by RandAugment.
 Picture augmented(Picture picture, const Augmentation& how, const PictureFit& fit,
                   const SampleAt& at);
 

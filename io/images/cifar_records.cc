@@ -15,11 +15,10 @@ constexpr std::size_t kPixels = kChannels * kSide * kSide;
 
 [[noreturn]] void refuse_cifar(const std::string& what, const std::string& path, std::size_t at,
                                std::size_t record) {
-  throw_input(
-      what, fmt::format("{}: byte {}", path, at),
-      fmt::format("use an original file of CIFAR's binary version with records of {} bytes; "
-                  "the formats are cifar10, cifar100 and cifar100-coarse",
-                  record));
+  throw_input(what, fmt::format("{}: byte {}", path, at),
+              fmt::format("use an original CIFAR binary file with records of {} bytes; "
+                          "the formats are cifar10, cifar100 and cifar100-coarse",
+                          record));
 }
 
 /// Appends the records of a file to `store`.

@@ -23,7 +23,7 @@ constexpr std::uint64_t kHeaderBytes = 1 << 16;               // most headers ar
 constexpr const char* kLayout =
     "use ROOT/CLASS/IMAGE.png, .jpg or .jpeg; or ROOT/train/CLASS/..., with optional ROOT/val and "
     "ROOT/test";
-/// Image formats of other programs, which are reported instead of being silently skipped.
+/// Image formats that other programs read, which are reported instead of being silently skipped.
 constexpr std::string_view kOtherImages[] = {"avif", "bmp", "gif", "heic", "jp2",
                                              "pgm",  "ppm", "tif", "tiff", "webp"};
 

@@ -35,7 +35,7 @@ struct JpegReader {
     jpeg->err->format_message(jpeg, reader->message);
     std::longjmp(reader->jump, 1);
   }
-  /// libjpeg only warns about damage, and then makes up pixels.
+  /// libjpeg only warns about damage and then invents pixels.
   static void warn(j_common_ptr jpeg, int level) {
     if (level < 0) fail(jpeg);
   }

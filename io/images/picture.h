@@ -1,4 +1,4 @@
-// Images of 8 bits per channel, and how they are scaled and cropped to a common size. Invariant:
+// Images with 8 bits per channel, and how they are scaled and cropped to a common size. Invariant:
 // the result is byte-identical to that of Pillow and torchvision with the same options.
 //
 // Dimensions: C channels, H rows, W columns.

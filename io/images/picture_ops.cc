@@ -118,7 +118,7 @@ ValueTable identity_table() {
   return table;
 }
 
-/// Maps each channel by the table that `table_of` computes from its histogram.
+/// Maps each channel through the table that `table_of` computes from its histogram.
 template <class TableOf>
 void map_channels(Picture& picture, const TableOf& table_of) {
   const auto plane = static_cast<std::size_t>(picture.plane());

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kMostUnpacked = std::uint64_t{4} << 30;
 constexpr std::size_t kEndMark = 1024;  // two blocks of zeros (POSIX.1-2001, pax)
 
-/// A libarchive reader of one file in memory.
+/// A libarchive reader for one file in memory.
 class TarReader {
  public:
   TarReader(std::span<const std::byte> file, const std::string& path)
@@ -70,7 +70,7 @@ class TarReader {
   [[noreturn]] void refuse(const std::string& why) const {
     throw_input(fmt::format("cannot read the tar file: {}", why),
                 name_.empty() ? path_ : fmt::format("{}: member '{}'", path_, name_),
-                "use an undamaged tar file, plain or compressed by gzip or zstd");
+                "use an undamaged tar file, plain or compressed with gzip or zstd");
   }
 
  private:

@@ -1,5 +1,5 @@
-// The members of a tar file, plain or compressed by gzip or zstd. Invariant: members are regular
-// files, in the order of the tar.
+// The members of a tar file, plain or compressed with gzip or zstd. Invariant: members are regular
+// files, in tar order.
 #pragma once
 
 #include <cstddef>

@@ -25,8 +25,8 @@ struct ShardSample {
   const TarMember* label = nullptr;
 };
 
-/// Returns the samples of `shard` in order. Throws Error{bad_input} with the tar, member and key if
-/// a key is not contiguous, an extension occurs twice for a key, or a sample lacks an image or
+/// Returns the samples of `shard` in order. Throws Error{bad_input} naming the tar, member and key
+/// if a key is not contiguous, an extension occurs twice for a key, or a sample lacks an image or
 /// `cls` or has two images.
 std::vector<ShardSample> shard_samples(const TarShard& shard);
 /// Whether shard_samples() needs the content of a member.

@@ -1,5 +1,5 @@
-// Rows of tables: one or two texts, and an optional label as written. Invariant: rows are in the
-// order of files and lines; texts are valid as long as the LabelledRows exists.
+// Rows of tables: one or two texts, and an optional label as written. Invariant: rows are in file
+// and line order; texts are valid as long as the LabelledRows exists.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ class LabelledRows {
 
   /// Appends the rows of a file. Throws Error{bad_input} for a damaged row or one without text, if
   /// find_columns() throws, or if only some files have pairs or labels. With `may_lack`, the file
-  /// may have no labels.
+  /// may lack labels.
   void read(const std::string& path, bool may_lack = false);
 
   std::span<const LabelledRow> rows() const { return rows_; }

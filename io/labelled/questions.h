@@ -9,8 +9,8 @@
 
 namespace concertina {
 
-/// Additional interface of a dataset of questions. A long text is split into several samples of one
-/// question, and the most likely span of any of them is the answer.
+/// Additional interface for a dataset of questions. A long text is split into several samples of
+/// one question, and the most likely span of any of them is the answer.
 class QuestionAnswers {
  public:
   virtual ~QuestionAnswers() = default;

@@ -45,7 +45,7 @@ class SentenceTable final : public FileDataset {
 
  private:
   using Tokens = std::vector<std::int32_t>;
-  /// Tokenizes the texts of a row. Throws Error{bad_input} with its place if that fails.
+  /// Tokenizes the texts of a row. Throws Error{bad_input} naming its place if that fails.
   std::array<Tokens, 2> encoded(std::uint64_t row) const;
   void read_labels();
   void read_lists();
@@ -218,10 +218,10 @@ std::vector<Option> table_options() {
       {window_options(),
        split_options(),
        {{"text_columns", std::vector<std::string>{},
-         "column of a table with the sentence, or the two columns of a pair; empty: those "
+         "table column with the sentence, or the two columns of a pair; empty: those "
          "of the GLUE tasks, sentence, text, ..."},
         {"label_column", std::string(),
-         "column of a table with the label; empty: label, gold_label, "
+         "table column with the label; empty: label, gold_label, "
          "is_duplicate, Quality, score; for multi-label tasks labels; for words ner_tags, tags, "
          "labels, pos_tags"},
         {"label_separator", std::string(","),

@@ -28,7 +28,7 @@ constexpr std::size_t kQuestionTokens = 64;  // at most, as in BERT's script
 /// `place` is the position in a file: "train.json: data[0].paragraphs[3]".
 [[noreturn]] void refuse_squad(const std::string& what, const std::string& path,
                                const std::string& place) {
-  throw_input(what, fmt::format("{}: {}", path, place), "use the layout of SQuAD 1.1");
+  throw_input(what, fmt::format("{}: {}", path, place), "use the SQuAD 1.1 layout");
 }
 
 struct SquadPassage {
@@ -51,7 +51,7 @@ struct SquadWindow {
   std::uint64_t place = 0;           // index of the question in its split
 };
 
-/// Access to members of an object, by name and type.
+/// Access to an object's members by name and type.
 class SquadMembers {
  public:
   explicit SquadMembers(const std::string& path) : path_(path) {}
@@ -144,7 +144,7 @@ class SquadDataset final : public FileDataset, public QuestionAnswers {
     return cut_[windows_.item(split, sample)];
   }
   bool is_best_window(std::size_t index, std::int32_t token) const;
-  /// Returns the number of tokens of a sample before those of the text.
+  /// Returns how many tokens of a sample precede the text.
   std::int32_t tokens_before(const SquadQuestion& question) const {
     return static_cast<std::int32_t>(std::ssize(question.tokens) + encoder_.marks_before(true));
   }
@@ -245,7 +245,7 @@ void SquadDataset::read_question(const SquadMembers& members, const SquadJson& j
             .get<std::uint64_t>();
     if (offset >= starts.size() - 1 || context.compare(starts[offset], text.size(), text) != 0 ||
         std::ranges::all_of(text, is_space))
-      refuse_squad(fmt::format("the context does not have the answer '{}' at answer_start = {} "
+      refuse_squad(fmt::format("the context does not contain the answer '{}' at answer_start = {} "
                                "(counted in code points)",
                                text.substr(0, 60), offset),
                    path, at);

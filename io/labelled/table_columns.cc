@@ -41,7 +41,7 @@ std::string list_of(std::span<const std::string> names) {
   return fmt::format("{}{}", fmt::join(all, ", "), names.size() > kShown ? ", ..." : "");
 }
 
-/// Returns the index of a column, or nothing if no column has the name.
+/// Returns the index of a column, or nothing if no column has that name.
 std::optional<std::size_t> place_of(std::span<const std::string> names, std::string_view name,
                                     const std::string& where) {
   const auto found = std::ranges::find(names, name);

@@ -56,7 +56,7 @@ class TaggedWords final : public FileDataset {
   void add(std::span<const std::string> words, std::span<const std::string> tags,
            const std::string& place);
   /// Decides how words are encoded: with a leading space if the tokenizer treats it as part of the
-  /// word, like add_prefix_space of transformers.
+  /// word, like transformers' add_prefix_space.
   void choose_space(bool bytes);
   void number_tags(std::span<const std::string> order);
 

@@ -7,11 +7,11 @@
 
 namespace concertina {
 
-/// Returns a dataset with the fields tokens, types, lengths and tags. The first token of a word has
-/// its class; the others are ignored. Long samples lose words at the end. `options.format` is
+/// Returns a dataset with the fields tokens, types, lengths and tags. A word's class is set at its
+/// first token; other tokens are ignored. Long samples drop words at the end. `options.format` is
 /// "conll" (one word per line, its class in the last of several columns, an empty line after each
-/// sentence) or "jsonl" (lists of words and of classes). Throws Error{bad_input} with file and line
-/// for columns or lists of different lengths and sentences without tokens, and like
+/// sentence) or "jsonl" (lists of words and of classes). Throws Error{bad_input} naming file and
+/// line for columns or lists of different lengths and sentences without tokens, and like
 /// number_classes() and split_items().
 std::unique_ptr<Dataset> tagged_words(const DataOptions& options);
 

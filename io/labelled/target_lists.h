@@ -27,7 +27,7 @@ using RowPlace = std::function<std::string(std::size_t row)>;
 std::vector<std::string> list_entries(const CellText& cell, std::string_view separator,
                                       const std::string& place);
 
-/// Reads one or more scores per cell. Throws Error{bad_input} with the row if there are none,
+/// Reads one or more scores per cell. Throws Error{bad_input} naming the row if there are none,
 /// their number differs, or one is not a finite 32-bit number.
 ScoreRows read_scores(std::span<const CellText> cells, std::string_view separator,
                       const RowPlace& place_of);

@@ -84,7 +84,7 @@ std::string TextChunks::text(std::uint64_t begin, std::uint64_t end) const {
   return bytes;
 }
 
-/// Reads only part of the file first, and more if there is no split position in it.
+/// First reads only part of the file, and more if that has no split position.
 std::uint64_t TextChunks::cut(const Piece& piece, std::uint64_t from) {
   if (from <= piece.begin) return piece.begin;
   if (from >= piece.end) return piece.end;

@@ -56,7 +56,7 @@ class TextChunks {
   /// Returns a chunk. Its text may be empty if the previous chunk ends with the file. Fast if
   /// `chunk` ascends between calls.
   TextChunk read(std::uint64_t chunk);
-  /// Throws Error{bad_input} with file and position if the tokenizer rejects the text.
+  /// Throws Error{bad_input} naming file and position if the tokenizer rejects the text.
   ChunkTokens encode(const TextChunk& chunk) const;
   /// Returns the SHA-256, in hexadecimal, of everything that affects encode(chunk).
   std::string key(const TextChunk& chunk) const;

@@ -1,4 +1,4 @@
-// Base of tables with separators: column names, and the same number of cells in each row.
+// Base class of tables with separators: column names, and the same number of cells in each row.
 #pragma once
 
 #include <string>
@@ -46,7 +46,7 @@ class DelimitedTable : public TableReader {
   std::vector<std::string_view> cells_;
   std::string_view head_;
   RowCells first_;
-  bool waits_ = false;  // whether cells_ has the first row, not yet returned by next()
+  bool waits_ = false;  // whether cells_ holds the first row, not yet returned by next()
 };
 
 }  // namespace concertina

@@ -1,5 +1,5 @@
 // JSON lines: an object per line, whose keys are the columns. Blank lines are skipped. A JSON list
-// of objects is supported, too.
+// of objects is also supported.
 #include <deque>
 #include <utility>
 
@@ -19,7 +19,7 @@ std::string lines_of_list(std::string_view list, const std::string& path) {
   std::string lines;
   int depth = 0;
   std::size_t held = 0;               // line breaks within the object
-  bool quoted = false, used = false;  // inside a string; the line has an object
+  bool quoted = false, used = false;  // inside a string; the line contains an object
   for (std::size_t i = 0; i < list.size(); ++i) {
     const char c = list[i];
     const bool inside = quoted || depth > 1;

@@ -1,6 +1,6 @@
 // Tables in files: rows of cells under column names, independent of the file format. A format is a
-// file in this folder that creates a TableReader, and an entry of kTableFormats. Invariant: a
-// reader returns each row of its file once, in order, or throws Error{bad_input} with the line.
+// file in this folder that creates a TableReader, and an entry in kTableFormats. Invariant: a
+// reader returns each row of its file once, in order, or throws Error{bad_input} naming the line.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct RowCells {
 
 struct TableFileOptions {
   std::string quotes = "auto";  // one of kQuotesNames; for a tsv
-  bool header = true;           // the first row has the names; otherwise these are 1, 2, ...
+  bool header = true;           // the first row gives the names; otherwise they are 1, 2, ...
 };
 
 class TableReader {

@@ -35,9 +35,9 @@ class AddedTokens {
   using Normalize = std::function<std::string(std::string_view text)>;
 
   AddedTokens() = default;
-  /// `list` is added_tokens of tokenizer.json, `known` the tokens of its model. Throws
-  /// Error{bad_input} with `where` if the list is invalid, an id differs from that of `tokenizers`,
-  /// a token has single_word (not supported), or normalization leaves it empty.
+  /// `list` is the added_tokens of tokenizer.json; `known` lists its model's tokens. Throws
+  /// Error{bad_input} with `where` if the list is invalid, an id differs from the one in
+  /// `tokenizers`, a token has single_word (not supported), or normalization leaves it empty.
   AddedTokens(const nlohmann::json& list, const KnownTokens& known, const Normalize& normalize,
               const std::string& where);
 
@@ -76,7 +76,7 @@ class AddedTokens {
     std::string text;
     AddedToken token;
   };
-  /// Tokens that are searched for together.
+  /// Tokens that are searched for in one pass.
   struct Group {
     // By first byte, longest first.
     std::vector<Pattern> by_first[256];

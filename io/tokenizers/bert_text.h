@@ -1,4 +1,4 @@
-// Text normalization of BERT's tokenizer: cleaning, and optional lower-casing (Devlin et al., 2019;
+// Text normalization in BERT's tokenizer: cleaning, and optional lower-casing (Devlin et al., 2019;
 // BertNormalizer of `tokenizers`).
 #pragma once
 

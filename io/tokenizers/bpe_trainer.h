@@ -1,11 +1,11 @@
 // Learns the merges of a byte-level BPE from text (Sennrich et al., 2016, algorithm 1): the most
 // frequent pair of adjacent tokens repeatedly becomes a token, until the vocabulary is full.
 // Invariant: merges are identical to those of Hugging Face's BpeTrainer; of equally frequent pairs,
-// the one with smaller ids is first.
+// the one with smaller ids comes first.
 //
-// Cost: words are counted once, at the speed of the tokenizer. Each merge then visits the words
-// with its pair and updates a heap of pairs, so the cost depends on the number of distinct words,
-// not on the size of the text.
+// Cost: words are counted once, at tokenizer speed. Each merge then visits the words that contain
+// its pair and updates a heap of pairs, so the cost depends on the number of distinct words, not on
+// the size of the text.
 #pragma once
 
 #include <cstdint>

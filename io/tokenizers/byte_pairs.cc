@@ -91,7 +91,7 @@ void BytePairs::read_alphabet(const BytePairTable& table, const std::string& whe
     fallback_[byte] = id_or_none(fmt::format("<0x{:02X}>", byte));
     falls_back = falls_back && fallback_[byte] >= 0;
     bytes_[byte] = id_or_none(std::string(1, static_cast<char>(byte)));
-    // Bytes that never occur, or only in characters beyond the third plane.
+    // Bytes that never occur, or occur only in characters beyond the third plane.
     const bool rare = byte == 0xC0 || byte == 0xC1 || byte > 0xF0;
     if (table.bytes && bytes_[byte] < 0 && !rare)
       throw_input(fmt::format("the byte 0x{:02x} is not a token", byte), where,

@@ -1,6 +1,6 @@
 // Byte pair encoding of words (Sennrich et al., 2016): on bytes as in GPT-2, or on characters as in
 // Llama 2. Invariant: encode() merges the pair of lowest rank first (the leftmost if equal), until
-// there is none.
+// none is left.
 #pragma once
 
 #include <array>
@@ -27,8 +27,8 @@ struct BytePairTable {
   std::string end_of_word;     // suffix of the name of the last character
 };
 
-/// Converts printable characters of GPT-2's byte alphabet to bytes. Returns false if `token` has
-/// another character.
+/// Converts printable characters of GPT-2's byte alphabet to bytes. Returns false if `token`
+/// contains any other character.
 bool bytes_of_printable(std::string_view token, std::string& bytes);
 std::string printable_of_bytes(std::string_view bytes);
 

@@ -33,7 +33,7 @@ Decoder byte_level_decoder(const DecoderJson& step, const std::string& where) {
   };
 }
 
-/// Separates words by spaces; "cleanup" removes the space before punctuation.
+/// Separates words with spaces; "cleanup" removes the space before punctuation.
 Decoder word_piece_decoder(const DecoderJson& step, const std::string& where) {
   require_only(step, {}, {"type", "prefix", "cleanup"}, where);
   return [prefix = text_of(step, "prefix", where),

@@ -67,7 +67,7 @@ Normalizer prepend(const NormalizerJson& step, const std::string& where) {
 }
 
 /// A string without white space, of one character, or of several spaces is never split by cutting a
-/// text at single white space.
+/// text at a single white space.
 Normalizer replace(const NormalizerJson& step, const std::string& where) {
   require_only(step, {}, {"type", "pattern", "content"}, where);
   const NormalizerJson& pattern = object_of(step, "pattern", where);

@@ -29,7 +29,7 @@ constexpr Entry<Behavior> kBehaviors[] = {{"Removed", Behavior::removed},
                                           {"MergedWithNext", Behavior::with_next},
                                           {"Contiguous", Behavior::contiguous}};
 
-/// Combines matches and the parts between, passed from left to right, by a behavior.
+/// Combines matches and the parts between them, passed from left to right, according to a behavior.
 class PartJoiner {
  public:
   PartJoiner(Behavior behavior, Stretch stretch, const UseStretch& use)
@@ -142,7 +142,7 @@ PreTokenizer byte_words(WordPattern pattern) {
 }
 
 /// Uses GPT-2's pattern unless use_regex is false. Without that and a prefix space, it has no
-/// effect: parts are bytes already.
+/// effect: parts are already bytes.
 PreTokenizer byte_level(const PreTokenizerJson& step, const std::string& where) {
   require_only(step, {}, {"type", "trim_offsets", "add_prefix_space", "use_regex"}, where);
   const bool prefix = flag_of(step, "add_prefix_space", where);

@@ -1,5 +1,5 @@
-// A tokenizer as files for Hugging Face's transformers: the original ones, and a tokenizer.json if
-// there was none. Invariant: a generated tokenizer.json produces the same tokens as
+// A tokenizer as files for Hugging Face's transformers: the original files, plus a tokenizer.json
+// if there was none. Invariant: a generated tokenizer.json produces the same tokens as
 // make_tokenizer() for each text.
 #pragma once
 
@@ -27,7 +27,7 @@ FileTexts tokenizer_files(const std::string& choice, const std::string& where);
 /// nothing if there is a complete one, or only a SentencePiece model, which transformers converts.
 std::optional<std::string> make_description(const std::string& choice, const std::string& where);
 
-/// Returns a tokenizer.json extended by the tokens in `names` (by id) that are not below
+/// Returns a tokenizer.json extended with the tokens in `names` (by id) that are not below
 /// `vocabulary`, and with `around` as marks, whose tokens are in `names`; null keeps the existing
 /// marks. Throws Error{bad_input} with `where` if it is not a JSON object.
 std::string with_marks(const std::string& description,

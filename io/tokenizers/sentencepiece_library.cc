@@ -31,10 +31,9 @@ class LibraryStatus {
 };
 static_assert(sizeof(LibraryStatus) == sizeof(sentencepiece::util::Status));
 
-/// The library's functions by their mangled names. The library is not linked, because Debian's
-/// exports its private protobuf 3.14. In a program with libonnx's libprotobuf, each would call
-/// functions of the other, and protobuf aborts. When opened like this, each finds its private copy
-/// first.
+/// The library's functions, by mangled name. The library is not linked, because Debian's exports
+/// its private protobuf 3.14. In a program with libonnx's libprotobuf, each would call functions of
+/// the other, and protobuf aborts. When opened like this, each finds its private copy first.
 struct SentencePieceFunctions {
   void (*construct)(void* self);
   void (*destroy)(void* self);
@@ -57,7 +56,7 @@ constexpr int kOpenOwnFirst = 0;  // not supported by that sanitizer
 constexpr int kOpenOwnFirst = RTLD_DEEPBIND;
 #endif
 
-/// Returns nothing if the library is missing or has another version.
+/// Returns nothing if the library is missing or has a different version.
 std::optional<SentencePieceFunctions> find_functions() {
   void* const library = ::dlopen("libsentencepiece.so.0", RTLD_NOW | RTLD_LOCAL | kOpenOwnFirst);
   if (library == nullptr) return std::nullopt;
@@ -126,7 +125,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     const std::string model = read_tokenizer_file(path);
     if (const std::string wrong = load(model); !wrong.empty())
       throw_input(fmt::format("not a valid SentencePiece model: {}", wrong), path,
-                  "use the complete file of a trained model");
+                  "use the complete file from a trained model");
     fingerprint_ = sha256_hex(model);
     specials_ = ids_of(declared, *this);
   }
@@ -164,7 +163,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
  private:
-  /// Returns the error, or an empty string. For some damage, the library throws exceptions.
+  /// Returns the error, or an empty string. The library throws exceptions for some damage.
   std::string load(const std::string& model) {
     try {
       const LibraryStatus status = call_.load(model_.self(), model);

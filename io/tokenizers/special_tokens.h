@@ -1,5 +1,5 @@
 // Special tokens from the files next to a tokenizer: tokenizer_config.json and
-// special_tokens_map.json, interpreted like transformers, and generation_config.json.
+// special_tokens_map.json, interpreted as in transformers, and generation_config.json.
 #pragma once
 
 #include <functional>
@@ -35,7 +35,7 @@ using DeclaredTokens = std::map<SpecialToken, DeclaredToken>;
 /// the file does not exist.
 using CompanionFile = std::function<std::pair<std::string, std::string>(const char* name)>;
 
-/// Returns tokenizer_config.json updated by special_tokens_map.json as an object, empty if neither
+/// Returns tokenizer_config.json updated by special_tokens_map.json as an object; empty if neither
 /// exists. Throws Error{bad_input} for a file that is not a JSON object.
 nlohmann::json merged_settings(const CompanionFile& file);
 /// Returns the special tokens in the files. Throws Error{bad_input} for a name that is not text.
@@ -45,7 +45,7 @@ DeclaredTokens declared_tokens(const nlohmann::json& settings, const CompanionFi
 bool add_declared_tokens(const nlohmann::json& settings, const CompanionFile& file,
                          nlohmann::json& description);
 
-/// Returns the ids of `declared` in a tokenizer, except for tokens that it does not have.
+/// Returns the ids of `declared` in a tokenizer, except for tokens that it lacks.
 std::map<SpecialToken, std::optional<std::int32_t>> ids_of(const DeclaredTokens& declared,
                                                            const Tokenizer& tokenizer);
 

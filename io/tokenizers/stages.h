@@ -1,6 +1,6 @@
 // The stages of a tokenizer: a text is normalized and split into words, each word is encoded as
-// tokens, and marks are added; decoders turn names of tokens back into text. Each stage is a value
-// with one function. Tables in normalizers.cc, pre_tokenizers.cc, word_models.cc, marks.cc and
+// tokens, and marks are added; decoders turn token names back into text. Each stage is a value with
+// one function. Tables in normalizers.cc, pre_tokenizers.cc, word_models.cc, marks.cc and
 // decoders.cc list them by their names in tokenizer.json. Source:
 // github.com/huggingface/tokenizers.
 #pragma once
@@ -56,7 +56,7 @@ struct WordModel {
   bool cuts_at_blanks = false;
 };
 
-/// Transforms the names of tokens, which are finally concatenated.
+/// Transforms token names, which are concatenated at the end.
 using Decoder = std::function<void(std::vector<std::string>& names)>;
 
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// Conversion of text to tokens and back. A tokenizer kind is a file in this folder and an entry in
+// Converts text to tokens and back. A tokenizer kind is a file in this folder and an entry in
 // io/meson.build. Invariant: the tokens of a text are a pure function of the tokenizer's files,
 // which fingerprint() identifies.
 #pragma once
@@ -48,14 +48,14 @@ class Tokenizer {
   /// within a character.
   virtual std::string decode(std::span<const std::int32_t> tokens) const = 0;
   virtual std::optional<std::int32_t> special(SpecialToken which) const = 0;
-  /// Returns the name of a token in the files: "<unk>", for example, which may encode another text.
+  /// Returns the name of a token in the files: "<unk>", for example, which may encode other text.
   virtual std::string name(std::int32_t token) const = 0;
   /// Returns the marks that the tokenizer's files specify; null if there are none.
   virtual const Marks* marks() const { return nullptr; }
   /// Returns the SHA-256, in hexadecimal, of everything that affects the tokens of a text.
   virtual std::string fingerprint() const = 0;
   /// Returns the first position in [from, text.size()] where `text` can be split without changing
-  /// tokens: the tokens of both parts together are those of the whole.
+  /// tokens: the two parts give the same tokens as the whole.
   virtual std::size_t cut(std::string_view text, std::size_t from) const = 0;
 
   std::vector<std::int32_t> tokens(std::string_view text) const {
@@ -68,8 +68,8 @@ class Tokenizer {
 class TokenizerFiles;
 
 struct TokenizerKind {
-  /// Returns null if the files are of another kind. Throws Error{bad_input} for unsupported content
-  /// of the files that would change tokens.
+  /// Returns null if the files are of a different kind. Throws Error{bad_input} for unsupported
+  /// content of the files that would change tokens.
   std::unique_ptr<Tokenizer> (*open)(const TokenizerFiles& files) = nullptr;
   std::string_view files;  // human-readable list of its files
 };

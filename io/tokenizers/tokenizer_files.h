@@ -28,7 +28,7 @@ class TokenizerFiles {
   /// Returns BERT's token list: vocab.txt, or without a SentencePiece model any *.txt; empty: none.
   std::string lines() const;
   /// Returns tokenizer.json (any *.json except vocab.json) or the equivalent of other files,
-  /// extended by the tokens of files next to it; null: none.
+  /// extended with the tokens of files next to it; null: none.
   const nlohmann::json* description() const { return description_ ? &*description_ : nullptr; }
   /// Returns the path of the file that it was read from.
   const std::string& description_path() const { return description_path_; }
@@ -48,7 +48,7 @@ class TokenizerFiles {
   static bool is_sentencepiece_name(const std::string& name);
 
  private:
-  /// Returns the chosen file if its name fits, or the first fitting file of the chosen folder.
+  /// Returns the chosen file if its name matches, or the first match in the chosen folder.
   std::string first_file(bool (*fits)(const std::string& name)) const;
   void describe_other_files();
   /// Reads the special tokens of the files next to it.
@@ -62,7 +62,7 @@ class TokenizerFiles {
   DeclaredTokens declared_;
 };
 
-/// Returns the content of a tokenizer file. Throws Error{bad_input} above 1 GiB.
+/// Returns the content of a tokenizer file. Throws Error{bad_input} if it exceeds 1 GiB.
 std::string read_tokenizer_file(const std::string& path);
 
 }  // namespace concertina

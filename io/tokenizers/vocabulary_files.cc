@@ -1,4 +1,4 @@
-// Conversion of other tokenizer files to a tokenizer.json.
+// Converts other tokenizer files to a tokenizer.json.
 
 #include "io/tokenizers/vocabulary_files.h"
 #include "core/error.h"

@@ -1,4 +1,4 @@
-// Conversion of other tokenizer files to a tokenizer.json.
+// Converts other tokenizer files to a tokenizer.json.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ nlohmann::json description_of_bytes();
 nlohmann::json description_of_pair(const std::string& vocabulary, const std::string& merges,
                                    bool prefix_space, const std::string& where);
 /// Converts BERT's WordPiece file vocab.txt, in which line i is token i. Throws Error{bad_input}
-/// with the line for an empty or duplicate token.
+/// naming the line for an empty or duplicate token.
 nlohmann::json description_of_lines(const std::string& text, bool lowercase,
                                     const std::string& where);
 

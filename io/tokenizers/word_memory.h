@@ -1,4 +1,4 @@
-// A cache of the tokens of words, since texts repeat their words.
+// A cache of the tokens of words, since words recur in texts.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace concertina {
 
-/// A direct-mapped cache: a word replaces the one with the same hash slot. Not thread-safe.
+/// A direct-mapped cache: a word replaces the one in the same hash slot. Not thread-safe.
 class WordMemory {
  public:
   /// Appends the tokens of `word` according to `model`.
@@ -29,10 +29,10 @@ class WordMemory {
   std::vector<Word> words_ = std::vector<Word>(kPlaces);
 };
 
-/// A pool of memories that no thread is using.
+/// A pool of caches that no thread is using.
 class WordMemories {
  public:
-  /// Returns the memory to the pool on destruction.
+  /// Returns the cache to the pool on destruction.
   class Lease {
    public:
     explicit Lease(WordMemories& all);

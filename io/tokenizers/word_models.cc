@@ -47,7 +47,7 @@ void read_merges(const ModelJson& model, BytePairTable& table, const std::string
   }
 }
 
-/// Whether no token has a '\u2581' after another character, so that no merge crosses it.
+/// Whether no token contains a '\u2581' after another character, so that no merge crosses it.
 bool begins_with_blanks(const TokenNames& names, const AddedTokens& added) {
   constexpr std::string_view kBlank = "\u2581";
   return std::ranges::all_of(names, [&](const auto& token) {

@@ -8,7 +8,7 @@
 
 namespace concertina {
 
-/// What is known before the model: tokens that the model never produces need no bytes.
+/// Known before the model is read: tokens that the model never produces need no bytes.
 struct ModelContext {
   bool bytes = false;  // WordSteps::bytes
   const AddedTokens& added;

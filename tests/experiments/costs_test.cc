@@ -139,9 +139,9 @@ TEST_F(CostFiles, AFileHasARowPerStage) {
     EXPECT_EQ(error_of([&] { costs.of(three, make_plan(three, "gpipe")); }),
               "the file has costs of 2 stages, but a pipeline has 3 stages");
   }
-  for (const auto& [text, wrong] : {std::pair{"", "the file has no costs"},
-                                    {"F,I,W\n", "the file has no costs"},
-                                    {"\n\n", "the file has no costs"},
+  for (const auto& [text, wrong] : {std::pair{"", "the file contains no costs"},
+                                    {"F,I,W\n", "the file contains no costs"},
+                                    {"\n\n", "the file contains no costs"},
                                     {"1,1,1\n", "the first line is '1,1,1', not F,I,W"},
                                     {"F,I,W\n1,1\n", "a row does not have three costs"},
                                     {"F,I,W\n1,1,1,1\n", "a row does not have three costs"},
@@ -214,7 +214,7 @@ TEST_F(CostFiles, LinksOfAMachineCarryTheMessagesOfASchedule) {
   EXPECT_TRUE(none.links(layout, none.of(layout, make_plan(layout, "1f1b")))["free"]);
 
   EXPECT_EQ(error_of([&] { ScheduleCosts({file}); }),
-            "a machine file has links, but no times of F, I and W");
+            "a machine file has links, but no times for F, I and W");
   EXPECT_EQ(error_of([&] {
               ScheduleCosts({"1", "1", "1"}, {file, {}});
             }),

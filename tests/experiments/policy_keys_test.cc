@@ -47,7 +47,7 @@ TEST(FreezeKeys, NoLayerFreezesInTheWarmUpUnlessThatIsAsked) {
   const auto early = [&](std::vector<std::string> sets) {
     return early_freezing(freeze_rules(load_config({}, sets), spec_of_layers(4)), points, 20);
   };
-  expect_has(early({list, at}), "freezes a layer after step 8, before the warm-up");
+  expect_has(early({list, at}), "freezes a layer after step 8, before learning-rate warm-up");
   EXPECT_EQ(early({list, at, "freeze.after=20"}), "");
   EXPECT_EQ(early({"freeze.policy=linear", "freeze.after=0"}), "");
 }
@@ -83,7 +83,7 @@ TEST(IdlePolicies, AreNamedWhereNoDecisionComesBeforeTheEnd) {
     const std::string set = fmt::format("freeze.policy={}", policy);
     const std::string text = idle({set}, epochs);
     expect_has(text, "nothing will ever be frozen: freeze.policy = ");
-    expect_has(text, "decides at the ends of epochs of 57 steps, but the run has only 30 steps");
+    expect_has(text, "decides after each epoch of 57 steps, but the run has only 30 steps");
     expect_has(text, "set freeze.every");
     expect_has(idle({set}, pace), "decides every 100 steps, but the run has only 30 steps");
     expect_has(idle({set}, last), "decides every 30 steps, but the run has only 30 steps");

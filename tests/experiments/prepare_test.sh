@@ -122,7 +122,7 @@ refused 'cannot be prepared' 1 data prepare data.format=mnist data.files=text.tx
 refused 'no text to prepare' 1 data prepare --out a.tok
 printf 'good\nbad \377\n' > bad.txt
 refused 'invalid UTF-8' 3 data prepare data.text=bad.txt data.tokenizer=bpe/tokenizer.json --out a.tok
-refused 'another tokenizer' 1 train $small model.vocab=400 data.format=tokens data.files=bytes.tok data.tokenizer=bpe/tokenizer.json
+refused 'different tokenizer' 1 train $small model.vocab=400 data.format=tokens data.files=bytes.tok data.tokenizer=bpe/tokenizer.json
 refused 'data.tokenizer is "bytes"' 1 train $small model.vocab=400 data.format=tokens data.files=one.tok
 refused 'not a Concertina token file' 1 data inspect text.txt
 head -c 1000 one.tok > cut.tok

@@ -85,11 +85,11 @@ large="--set model.width=65536 --set model.heads=512 --set model.layers=96"
 "$gpu_program" doctor | grep -q 'gpu 0 .*emulated' && large=
 CONCERTINA_EMULATED_BYTES=$((256 * 1048576 + $(peak runs/one-fp32/result.json) - 1))
 export CONCERTINA_EMULATED_BYTES
-refused 'GiB are free' "$gpu_program" 1 large $large
+refused 'GiB is free' "$gpu_program" 1 large $large
 refused 'rank 0 needs' "$gpu_program" 1 large $large
 if [ -z "$large" ]; then  # CUDA's own memory counts for each rank
   CONCERTINA_EMULATED_BYTES=$((400 * 1048576))
-  refused 'GiB are free' "$gpu_program" 2 shared --set parallel.pp=2
+  refused 'GiB is free' "$gpu_program" 2 shared --set parallel.pp=2
   train "$gpu_program" 1 shared
   CONCERTINA_EMULATED_BYTES=$((256 * 1048576 + $(peak runs/one-fp32/result.json) - 1))
 fi

@@ -197,7 +197,7 @@ same_as whole packs-parts
 # at the same step. Stopped and resumed, it has the same bits at any layout, also on fewer ranks.
 grows="$packs --set elastic.batch=grows --set freeze.every=60 --set eval.every=25"
 expect 0 2 grows $grows --set 'log.trace_at=[101]' --set log.trace=5
-grep -q 'may give other weights' err && fail 'pipetransformer does not depend on times'
+grep -q 'may give different weights' err && fail 'pipetransformer does not depend on times'
 grep -q 'pp2xdp1 gpipe (6|4 units) -> pp1xdp2 gpipe, batch 8 -> 16: ' err || fail 'the batch does not grow'
 grep -q 'step 300/300 .*%  pp1xdp2, 4 of 4 layers frozen, batch 16  ETA' err ||
   fail "the progress of grows: $(grep 'step 300/300' err)"
@@ -216,7 +216,7 @@ for _ in 1 2 3 4 5; do
     --set elastic.least_gain=0 --set parallel.schedule=1f1b --set checkpoint.every=0
   grep -q '"batch_before".*"seconds"' runs/grows-foreseen/events.jsonl && break
 done
-grep -q 'warning.*elastic.policy = "predicted" decides based on measured times, .*may give other weights' err ||
+grep -q 'warning.*elastic.policy = "predicted" decides based on measured times, .*may give different weights' err ||
   fail 'no warning about weights that depend on times'
 # A run that continues for an odd number of steps does them one by one.
 expect 0 2 grows-odd $grows --set run.steps=63

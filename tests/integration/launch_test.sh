@@ -222,7 +222,7 @@ got=$?
 # A model larger than the free memory is rejected with what would fit, and leaves nothing.
 width=$(awk '/^MemAvailable:/ { n = sqrt($2 * 1024 * 3 / 16 / 24 ); print int(n / 64 + 1) * 64 }' /proc/meminfo)
 code=2 train 1 large --set "model.width=$width" --set generate.tokens=0
-one_message 'are free' 'a model larger than the memory'
+one_message 'is free' 'a model larger than the memory'
 grep -q 'rank 0 needs' message || fail 'the message does not say how much the rank needs'
 [ ! -e runs/large ] || fail 'a rejected launch left a run directory'
 code=2 train 3 misfit --set parallel.pp=2

@@ -110,7 +110,7 @@ mv gone runs/masked
 
 refused "no such file or directory" train "${classify[@]}" model.from=nowhere run.name=x
 refused "neither a run nor a checkpoint" train "${classify[@]}" model.from=runs run.name=x
-refused "model.width = 32, but the model of model.from has 16" train "${classify[@]}" model.from=runs/masked model.width=32 run.name=x
+refused "model.width = 32, but the model in model.from has 16" train "${classify[@]}" model.from=runs/masked model.width=32 run.name=x
 refused "model.context = 64" train "${classify[@]}" model.from=runs/masked model.context=64 run.name=x
 refused "model.bert.hidden = 0" train "${classify[@]}" model.from=runs/masked model.bert.hidden=0 run.name=x
 refused "model.head = \"new\", but this task has no classes" train model.family=bert data.text=text.txt model.from=runs/masked model.head=new run.name=x

@@ -57,7 +57,7 @@ CharacterMap::CharacterMap(std::string_view encoded, const std::string& where) {
   strings_ = bytes->substr(4 + size);
 }
 
-/// Returns the replacement of the shortest prefix of `text` that is in the table.
+/// Returns the replacement for the shortest prefix of `text` that is in the table.
 std::optional<std::string_view> CharacterMap::find(std::string_view text) const {
   std::size_t node = offset_of(units_[0]);
   for (const char byte : text) {

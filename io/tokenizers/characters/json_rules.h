@@ -1,4 +1,4 @@
-// Reads the rules in a tokenizer.json such that nothing that affects tokens is ignored.
+// Reads the rules in a tokenizer.json so that nothing that affects tokens is ignored.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ std::vector<const nlohmann::json*> steps_of(const nlohmann::json& step, const ch
 void require_only(const nlohmann::json& object,
                   const std::vector<std::pair<std::string, nlohmann::json>>& must,
                   const std::vector<std::string>& may, const std::string& where);
-/// Reads a "vocab" object. Ids must be unique, and from 0 to 2^22 - 1.
+/// Reads a "vocab" object. Ids must be unique and between 0 and 2^22 - 1.
 std::vector<std::pair<std::string, std::int32_t>> read_vocabulary(const nlohmann::json& vocab,
                                                                   const std::string& where);
 

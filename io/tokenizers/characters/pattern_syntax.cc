@@ -12,8 +12,8 @@
 namespace concertina {
 namespace {
 
-/// Unicode's White_Space, which \s means in Oniguruma. PCRE2's \s also has U+180E, which is not in
-/// White_Space since Unicode 6.3.
+/// Unicode's White_Space, which \s means in Oniguruma. PCRE2's \s also matches U+180E, which has
+/// not been in White_Space since Unicode 6.3.
 constexpr std::string_view kSpace =
     R"(\t-\r\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 constexpr std::string_view kNoSpace =
@@ -156,7 +156,7 @@ void PatternReader::read_escape(bool in_class) {
   copy(1);
 }
 
-/// Reads a property from the p of \p{L} on.
+/// Reads a property, starting at the p of \p{L}.
 void PatternReader::read_property(bool in_class) {
   const std::size_t begin = at_ - 1, end = pattern_.find('}', at_);
   bool negated = here() == 'P';

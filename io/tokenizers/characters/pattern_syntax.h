@@ -1,4 +1,4 @@
-// Translation of Oniguruma's regular expressions, which `tokenizers` uses, to PCRE2.
+// Translates Oniguruma's regular expressions, which `tokenizers` uses, to PCRE2.
 #pragma once
 
 #include <string>

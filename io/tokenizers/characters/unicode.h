@@ -13,7 +13,7 @@ bool is_white_space(std::uint32_t code);
 /// Appends the character in UTF-8.
 void append_utf8(std::uint32_t code, std::string& text);
 bool is_utf8(std::string_view text);
-/// Throws Error{bad_input} with the byte unless `text` is UTF-8.
+/// Throws Error{bad_input} naming the byte unless `text` is UTF-8.
 void require_utf8(std::string_view text);
 /// Return the end of the white space starting at `at`, and the start of the one ending there.
 std::size_t white_space_after(std::string_view text, std::size_t at);

@@ -46,7 +46,7 @@ pcre2_code* compiled(std::string_view pattern, bool newer, bool everywhere,
     throw_input(
         fmt::format("the pattern {} {}", pattern.substr(0, 200),
                     empty != 0 ? "matches the empty string" : "is not a valid regular expression"),
-        where, "use a pattern of a published model");
+        where, "use a pattern from a published model");
   }
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // without JIT, pcre2_match() interprets it
   return code;

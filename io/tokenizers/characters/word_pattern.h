@@ -13,14 +13,14 @@ namespace concertina {
 class WordPattern {
  public:
   /// `pattern` is in the syntax of tokenizer.json. Throws Error{bad_input} with `where` if it is
-  /// invalid, matches the empty string, or PCRE2 may interpret it differently. `prefix_space` is
-  /// add_prefix_space of tokenizer.json.
+  /// invalid, matches the empty string, or may be interpreted differently by PCRE2. `prefix_space`
+  /// is add_prefix_space of tokenizer.json.
   WordPattern(std::string_view pattern, const std::string& where, bool prefix_space = false);
   static std::string_view gpt2();
   static std::string_view llama3();
 
-  /// Iterates over the matches in a text and the parts between them, which together are the text.
-  /// Use one object per thread and text.
+  /// Iterates over the matches in a text and the parts between them, which together make up the
+  /// text. Use one object per thread and text.
   class Words {
    public:
     /// `text` must be UTF-8.

@@ -181,7 +181,7 @@ std::map<std::string, double> phases_of(const TimedTrainer& bench) {
   return phases;
 }
 
-/// The bound from the durations of the last step. Collective.
+/// The bound computed from the durations of the last step. Collective.
 double schedule_bound(const TimedTrainer& bench, Communicator& world) {
   StageMeans mine(bench.trainer.layout()), all(bench.trainer.layout());
   mine.add(bench.row(), bench.record());
@@ -221,7 +221,7 @@ struct Rounds {
   }
 };
 
-/// A trainer of the whole batch on rank 0; null on other ranks and with one rank.
+/// A trainer for the whole batch on rank 0; null on other ranks and with only one rank.
 std::unique_ptr<TimedTrainer> single_rank(const RunConfig& config, Communicator& world,
                                           std::unique_ptr<Communicator>& self) {
   if (world.size() == 1) return nullptr;

@@ -20,8 +20,8 @@ struct BenchOptions {
 /// Collective over `world`. Returns the same on every rank except for `kernels` and `phases`, which
 /// describe the rank itself. Keys: step_ms, tokens_per_s (medians); gemm_flops (of this rank's
 /// step), gemm_ms (the products of the busiest rank alone, each at the best rate of its whole
-/// matrices in the same round), gemm_limit = gemm_ms / step_ms; tiles_ms and tiles_limit, likewise
-/// at the rates of our tiles; peak_bytes. With more than one rank also single_tokens_per_s (rank 0
+/// matrices in the same round), gemm_limit = gemm_ms / step_ms; tiles_ms and tiles_limit, the same
+/// at our tiles' rates; peak_bytes. With more than one rank also single_tokens_per_s (rank 0
 /// computes the whole batch while the others are idle), scaling (speed-up over it / ranks),
 /// bound_ms (the schedule's makespan with the measured durations of F, I, W, B and STEP, without
 /// waits and transfers) and schedule_efficiency = bound_ms / step_ms. With CUDA graphs also

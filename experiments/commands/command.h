@@ -115,7 +115,7 @@ Command make_command(const char* help, Declare declare, Body body) {
           }};
 }
 
-/// Like run_program() of program.h, for a program `name` with other commands.
+/// Like run_program() in program.h, for a program `name` with other commands.
 int run_program(int argc, char** argv, const char* name, std::span<const Entry<Command>> commands);
 
 }  // namespace concertina

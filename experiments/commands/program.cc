@@ -35,7 +35,7 @@ CONCERTINA_COMMANDS(CONCERTINA_DECLARE, Command, command_)
 
 namespace {
 
-/// A group of commands, whose names in the list of meson.build begin with "NAME-".
+/// A group of commands, whose names in meson.build's list begin with "NAME-".
 struct Group {
   const char* name;
   const char* help;

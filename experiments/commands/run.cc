@@ -46,7 +46,7 @@ void check_for_stopped(const std::string& directory) {
   }
   append_fault(directory,
                {.kind = FaultKind::stopped,
-                .what = fmt::format("a rank on {} is stopped by a signal", host_name())});
+                .what = fmt::format("a rank on {} has been stopped by a signal", host_name())});
 }
 
 /// Handles a supervisor's request to this host before the host counts as available: kill leftover

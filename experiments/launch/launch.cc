@@ -124,7 +124,7 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
                             dataset->classes()[0]),
                 config.where(files_key(config)), "data with at least two classes");
   if (declared && classes > 0 && classes != config.model.classes)
-    throw_input(fmt::format("the model has {1} {0}, the data {2}",
+    throw_input(fmt::format("the model has {1} {0}, but the data has {2}",
                             dataset->classes().empty() ? "scores" : "classes", config.model.classes,
                             classes),
                 config.where("model.classes"), fmt::format("model.classes = {}", classes));

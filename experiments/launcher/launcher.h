@@ -33,7 +33,7 @@ std::vector<std::string> launch_words(const std::string& command, int ranks,
 std::string shell_line(const std::vector<std::string>& words);
 
 /// Throws Error{bad_input} if the launcher is not an executable program, has an unknown
-/// placeholder, or lacks {hosts} although `hosts` are given.
+/// placeholder, or lacks {hosts} although `hosts` were given.
 void require_launcher(const std::string& command, const std::string& where = kLauncherKey,
                       const std::string& hosts = {});
 

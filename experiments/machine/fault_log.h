@@ -23,12 +23,12 @@ enum class FaultKind : std::uint8_t {
   hung,         // a rank makes no progress
   unreachable,  // two hosts receive no heartbeats from each other
   lost,         // a host does not respond to the supervisor
-  launcher,     // the launcher starts no ranks, or does not return after they exited
+  launcher,     // the launcher starts no ranks, or does not return after they exit
   ended,        // the launch ended without a reported reason
   // The launch exits by itself after its ranks have reported one of these:
   refused,   // bad input
   diverged,  // training diverged and would do so again
-  failed,    // any other error except of a system call
+  failed,    // any other error that is not from a system call
 };
 /// The value of "fault" in a line, such as "died".
 std::string_view name_of(FaultKind kind);

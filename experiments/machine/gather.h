@@ -1,4 +1,4 @@
-// Gathers small values from every rank on every rank or on the first, and shares failures.
+// Gathers small values from all ranks, on every rank or on the first, and shares failures.
 #pragma once
 
 #include <functional>

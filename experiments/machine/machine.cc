@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The first line of a file of /proc or /sys; empty if it cannot be read.
+/// The first line of a file in /proc or /sys; empty if it cannot be read.
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
   std::string line;

@@ -1,4 +1,4 @@
-// The work of a rank for a save that runs during its steps, and the agreement of all ranks on its
+// A rank's work for a save that runs during its steps, and the agreement of all ranks on its
 // outcome: the one commit rule of all tiers (disk, memory, another host). Invariants: the thread of
 // a task never communicates; its failure is stored, never thrown; ranks agree by one number each,
 // which they exchange after each step anyway.

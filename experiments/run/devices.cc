@@ -54,7 +54,7 @@ cuda::AttentionBy agreed_attention(const RunConfig& config, int gpu, Communicato
       throw_input(fmt::format("cannot use cuDNN's attention: rank {}: {}", rank, why),
                   config.where("numerics.attention"),
                   "numerics.attention = \"auto\", or the same cuDNN on all machines");
-    if (world.rank() == 0) log::info("using own attention kernels: rank {}: {}", rank, why);
+    if (world.rank() == 0) log::info("using the built-in attention kernels: rank {}: {}", rank, why);
     return cuda::AttentionBy::own;
   }
   return wanted;

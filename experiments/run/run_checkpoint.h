@@ -20,8 +20,8 @@ std::optional<std::int64_t> load_snapshot(Trainer& trainer, const SnapshotRun& r
                                           std::int64_t newer_than, std::int64_t most,
                                           const nlohmann::json& identity, nlohmann::json* stored);
 
-/// Keeps the newest `keep` commits and that of step `best`; called on one rank. Logs a warning if a
-/// commit cannot be removed. Should be called only after the first step that follows a commit:
+/// Keeps the newest `keep` commits and the one of step `best`; called on one rank. Logs a warning
+/// if a commit cannot be removed. Should be called only after the first step that follows a commit:
 /// until then it is unknown whether training can continue from it.
 void prune_checkpoints(const std::string& directory, int keep, std::int64_t best = -1);
 

@@ -216,7 +216,7 @@ MovePlan Trainer::plan_adoption(const Assignment& next) {
 }
 
 Adoption Trainer::adopt(Assignment next) {
-  CONCERTINA_CHECK(next.world == world_.size(), "an assignment of {} ranks in a run of {}",
+  CONCERTINA_CHECK(next.world == world_.size(), "an assignment for {} ranks in a run with {}",
                    next.world, world_.size());
   const Watchdog::Patience patience(watchdog_, "changing the assignment");
   world_.barrier();

@@ -1,6 +1,6 @@
 // The trainer: trains, evaluates and generates; combines job, assignment, state and engine.
-// Invariants: the job never changes; the state outlives every engine; a change of the assignment
-// keeps every bit of what is trained.
+// Invariants: the job never changes; the state outlives every engine; changing the assignment keeps
+// every bit of what is trained.
 #pragma once
 
 #include <memory>
@@ -29,7 +29,7 @@ class UnreadData : public Error {
   explicit UnreadData(const Error& error) : Error(error) {}
 };
 
-/// The costs of a change of the assignment.
+/// The costs of changing the assignment.
 struct Adoption {
   double seconds = 0;           // on this rank, from when all ranks were ready
   double move_seconds = 0;      // part for moving the state
@@ -49,11 +49,11 @@ class Trainer {
   RankMemory memory() const { return engine_->memory(); }
   /// Allocates the memory and connects the ranks. Required by everything below. Collective.
   void start();
-  /// Initializes the weights by model_seed() and sets the optimizer states to zero.
+  /// Initializes the weights from model_seed() and sets the optimizer states to zero.
   void initialize();
   /// Must be called after other code has written the state.
   void refresh();
-  /// Sets the progress of the loaded state: `steps` steps are done, in `updates` updates.
+  /// Sets the progress of the loaded state: `steps` steps are done, with `updates` updates.
   void resume(std::int64_t steps, std::int64_t updates) { ahead_ = steps - updates, done_ = steps; }
   /// Sets the step at which the learning-rate schedule ends; see lr_steps().
   void set_lr_steps(std::int64_t steps);
@@ -107,7 +107,7 @@ class Trainer {
   Adoption adopt(Assignment next);
   /// The same if `next` is assign(job, asked); asked() then returns this request.
   Adoption adopt(Request asked, Assignment next);
-  /// Seconds in which this rank last built and connected its engine and packed its weights.
+  /// Seconds that this rank last took to build and connect its engine and pack its weights.
   double build_seconds() const { return build_seconds_ + pack_seconds_; }
   /// Returns the data that adopt() would move.
   MovePlan plan_adoption(const Assignment& next);

@@ -37,11 +37,11 @@ struct TrialRecord {
   TrialState state = TrialState::open;
   std::string error{};      // why the trial failed, or empty
   std::string directory{};  // of its run, at the study's current place; empty without a run
-  /// Numbers of result.json, with those of nested objects as "recorded.bubble"; and seconds (of all
-  /// launches of the trial by the study) and launches.
+  /// Numbers from result.json, with those of nested objects as "recorded.bubble"; and seconds (of
+  /// all launches of the trial by the study) and launches.
   std::map<std::string, double> metrics{};
-  /// Text values: layout, schedule, device, compute, isa, state_sha256 of result.json; version,
-  /// commit, config_sha256, hosts, processor, libraries of the last launch.
+  /// Text values: layout, schedule, device, compute, isa, state_sha256 from result.json; version,
+  /// commit, config_sha256, hosts, processor, libraries from the last launch.
   std::map<std::string, std::string> facts{};
   std::vector<TrialRung> rungs{};  // ascending; empty without successive halving
   std::string study{};             // study_digest() of its study
@@ -90,9 +90,9 @@ std::string settings_text(const Settings& settings);
 
 using Trials = std::vector<const TrialRecord*>;  // into StudyResults::trials
 
-/// The fact that marks a run without a config, such as one of another program.
+/// The fact that marks a run without a config, such as one from another program.
 inline constexpr const char* kNoConfig = "config";
-/// The loss of held-out text that is comparable between tokenizers.
+/// A held-out loss that is comparable across tokenizers.
 inline constexpr const char* kBitsPerByte = "validation_bits_per_byte";
 
 /// Why the values in `column` of those `trials` that have one are not comparable, or empty if they

@@ -1,6 +1,6 @@
 // results.csv of a study, with a line per finished trial. Invariant: derived from the trials'
-// records. The digests of its last two contents in results.sha256 reveal a file that was edited,
-// which is never replaced.
+// records. The digests of its last two versions, in results.sha256, reveal an edited file, which is
+// never replaced.
 #pragma once
 
 #include <string>

@@ -31,9 +31,9 @@ class Sampler {
   /// Returns the next trial to start, or nothing if a running task must finish first. If `idle`,
   /// that is, no task is running, nothing means that the study is finished.
   virtual std::optional<TrialTask> next(bool idle) = 0;
-  /// Reports a finished task; `trial` has its state and, with rungs, its metrics.
+  /// Reports a finished task; `trial` contains its state and, with rungs, its metrics.
   virtual void tell(const TrialRecord& trial) = 0;
-  /// Number of remaining tasks without running ones, if known.
+  /// Number of remaining tasks that are not running, if known.
   virtual std::optional<int> left() const = 0;
 };
 

@@ -25,7 +25,7 @@ double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-/// The median step of a finished run; nothing for another.
+/// The median step of a finished run; nothing for any other.
 std::optional<double> median_step_ms(const std::string& run) {
   const auto json = read_log_json<nlohmann::json>(run_file(run, kResultFile));
   if (!json.is_object() || !json.contains("median_step_ms")) return std::nullopt;

@@ -1,6 +1,6 @@
 // The content of a study file (STUDY.toml): configs to vary, how to vary them and how to launch.
-// Invariant: pure values; each value of an axis passed the checks of its config key, so that a
-// trial can only fail because of a combination of values.
+// Invariant: pure values; each axis value has passed the checks of its config key, so that a trial
+// can only fail because of a combination of values.
 #pragma once
 
 #include <cstdint>
@@ -77,7 +77,7 @@ struct LaunchSection {
   int ranks = 0;                     // 0: from parallel.pp and parallel.dp
   int jobs = 1;                      // concurrent trials
   double time_limit = 0;             // seconds per trial; 0: none
-  double launcher_limit = 300;       // seconds of a launcher without ranks; 0: unlimited
+  double launcher_limit = 300;       // seconds that a launcher may run without ranks; 0: unlimited
   std::string stop_signal = "USR1";  // asks a trial to write a checkpoint and stop
 };
 
@@ -92,8 +92,8 @@ struct StudySpec {
   StopSection stop;
   std::optional<EquivalenceClaim> claim;  // [equivalence]
   LaunchSection launch;
-  /// For a study that was extended: the previous numbers of [random] trials, of values of each axis
-  /// and of seeds, for each extension. Keeps the numbers of trials stable.
+  /// For an extended study: the previous numbers of [random] trials, of values of each axis and of
+  /// seeds, for each extension. Keeps the numbers of trials stable.
   std::vector<std::vector<std::int64_t>> grown;
 };
 

@@ -26,7 +26,7 @@ struct LaunchEnd {
 };
 using Verdict = std::optional<LaunchEnd>;
 
-/// Detects that a rank exited without the others being stopped: they wait in the startup of an MPI
+/// Detects that a rank exited while the others were not stopped: they wait in the startup of an MPI
 /// that tolerates deaths.
 class Absence {
  public:
@@ -36,7 +36,7 @@ class Absence {
   static constexpr double kArriveSeconds = 10;
 
   Verdict look(const ProcessFacts& facts);
-  /// Ranks reported at `at` that one has died: they decide whether they continue without it.
+  /// Ranks reported at `at` that one has died: they decide whether to continue without it.
   void excuse(double at) { there_at_ = at; }
   /// The ranks continue; the present ones are now the complete set.
   void lose() { count_ = 0, fewer_ = true; }
@@ -60,7 +60,7 @@ class StoppedRanks {
   PersistentState stopped_;
 };
 
-/// Detects that the launcher does not start ranks, or does not return after they exited.
+/// Detects that the launcher does not start ranks, or does not return after they exit.
 class Launching {
  public:
   /// Maximum time until a launch without ranks on this host has loaded its state.

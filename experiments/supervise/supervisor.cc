@@ -367,7 +367,7 @@ class Supervisor {
   }
 
   /// Removes snapshots on all hosts, since one outside the last launch may have some. After a
-  /// failure that a user may fix, keeps what no checkpoint has.
+  /// failure that a user may fix, keeps what no checkpoint contains.
   void forget_snapshots() {
     const std::string prefix = snapshot_prefix(directory_);
     const bool failed = summary_.code != 0 && summary_.code != static_cast<int>(Exit::preempted);

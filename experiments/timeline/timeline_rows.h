@@ -1,6 +1,6 @@
-// The content of the picture of a predicted step: boxes of work, waits, saved activations, and
-// causes of idle time. Invariant: plain values, pure functions, in seconds of the step.
-// timeline_grid.cc writes them as text, timeline_json.cc as data for concertina/timeline.py.
+// The contents of a predicted step's picture: boxes of work, waits, saved activations, and causes
+// of idle time. Invariant: plain values, pure functions, in seconds of the step. timeline_grid.cc
+// writes them as text, timeline_json.cc as data for concertina/timeline.py.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -93,7 +93,7 @@ struct GridLook {
 };
 
 /// One cell per duration of the shortest action: "F3---" is F of microbatch 3, with dashes for its
-/// duration, '.' is an idle cell; with several stages per rank, "5F3" is stage 5. If that does not
+/// duration, and '.' an idle cell; with several stages per rank, "5F3" is stage 5. If that does not
 /// fit, or durations are not multiples of the shortest, a cell has one letter, for the work that
 /// takes most of it; if that does not fit either, cells are longer. The last line
 /// then gives the scale.
@@ -107,8 +107,8 @@ std::string timeline_grid(const std::vector<TimelinePanel>& panels, const GridLo
 /// end, and `columns` columns are as long as the longest step: two per point of the picture.
 nlohmann::ordered_json timelines_json(const std::vector<TimelinePanel>& panels, double inches);
 
-/// Returns the activations of the rank that saves most: `rank`, and `levels`, pairs of a time and
-/// the amount from then on, as in saved_levels().
+/// Returns the activations of the rank that saves the most: `rank`, and `levels`, pairs of a time
+/// and the amount from then on, as in saved_levels().
 nlohmann::ordered_json most_saved_json(const TimelinePanel& panel, bool bytes);
 
 }  // namespace concertina

@@ -181,7 +181,7 @@ std::optional<Straggler> Stragglers::decide() {
   return found;
 }
 
-/// Finds a rank that takes longer than in its own past, by more than the other ranks do.
+/// Finds a rank that has slowed down compared with its own past, by more than the other ranks have.
 std::optional<Straggler> Stragglers::slower_than_before() {
   std::vector<Row> own;
   for (std::size_t m = 0; m < members_.size(); ++m) {

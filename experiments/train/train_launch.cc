@@ -169,8 +169,8 @@ void TrainLaunch::go_back() {
 }
 
 /// Loads the newest state of the run: a snapshot in memory if it is later than all checkpoints. A
-/// snapshot of a step that the log does not have was abandoned: another launch, on other hosts, has
-/// resumed from before it.
+/// snapshot of a step that is missing from the log was abandoned: another launch, on other hosts,
+/// has resumed from before it.
 std::optional<std::int64_t> TrainLaunch::load_newest(nlohmann::json& stored) {
   const nlohmann::json steps = from_first(world, [&]() -> nlohmann::json {
     const std::optional<Commit> newest = newest_commit(checkpoints);
@@ -181,8 +181,8 @@ std::optional<std::int64_t> TrainLaunch::load_newest(nlohmann::json& stored) {
       load_snapshot(trainer, snapshots->run(), committed, logged, own_identity, &stored);
   if (!found) return load_checkpoint(trainer, checkpoints, own_identity, &stored);
   if (leads())
-    log::info("resuming from the snapshot of step {}; the newest checkpoint is of step {}", *found,
-              committed);
+    log::info("resuming from the snapshot of step {}; the newest checkpoint is from step {}",
+              *found, committed);
   return found;
 }
 
@@ -225,8 +225,8 @@ void TrainLaunch::refuse_from_scratch() const {
               checkpoints, "another run.name, or move these checkpoints away");
 }
 
-/// Sets the step at which the learning-rate schedule ends: that of the config, otherwise that of
-/// the start of the run. Rank 0 reads the run directory and broadcasts it.
+/// Sets the step at which the learning-rate schedule ends: the config's, otherwise the one from the
+/// start of the run. Rank 0 reads the run directory and broadcasts it.
 void TrainLaunch::settle_lr_steps(const nlohmann::json& stored) {
   std::int64_t steps = lr_steps(config);
   if (leads() && config.lr.steps == 0 && done > 0) {
@@ -271,7 +271,7 @@ void TrainLaunch::log_differences(const nlohmann::json& stored, bool trains) con
   if (stored.contains(kProgress) && stored[kProgress].contains(kUnread) &&
       stored.value(kWholeText, "") != own_identity.value(kWholeText, ""))
     log::warn(
-        "the data differs from that of the first {}: it is assumed to be repaired, since "
+        "the data differs from that of the first {}: it is assumed to have been repaired, since "
         "an error in {} ended the run",
         counted(done, "step"), stored[kProgress][kUnread].value("where", ""));
   if (!history.config) return;

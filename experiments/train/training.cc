@@ -64,7 +64,7 @@ FreezePoints freeze_points(const TrainLaunch& launch) {
   return points;
 }
 
-/// Warns on rank 0 of each policy that has no effect in this run or depends on the clock.
+/// Warns on rank 0 about each policy that has no effect in this run or depends on the clock.
 void warn_of_policies(const TrainLaunch& launch) {
   const RunConfig& config = launch.config;
   if (!launch.leads() || !launch.trains()) return;

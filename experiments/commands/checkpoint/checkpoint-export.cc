@@ -65,7 +65,7 @@ std::string task_name(const RunConfig& config) {
       lookup(models(), config.model.family, "model family", "model.family").default_task);
 }
 
-/// Throws unless the checkpoint has the tensors of the graph with the same shapes.
+/// Throws unless the checkpoint contains the graph's tensors with the same shapes.
 void require_shapes(CheckpointReader& checkpoint, const Graph& graph) {
   for (const GraphTensor& tensor : graph.tensors)
     if (!tensor.parameter.empty() && checkpoint.shape(tensor.parameter) != tensor.shape)
@@ -81,7 +81,7 @@ StoredRun stored_run_of(const ExportOptions& options) {
   return run;
 }
 
-/// Facts that identify an export, without time and path, so that equal exports have equal bytes.
+/// Facts that identify an export, excluding time and path, so that equal exports have equal bytes.
 std::map<std::string, std::string> facts_of(const RunConfig& config, const Manifest& manifest) {
   nlohmann::json identity = manifest.metadata;
   identity.erase(kProgress);

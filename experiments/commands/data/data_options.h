@@ -23,8 +23,8 @@ void add_data_options(CLI::App& app, DataFileOptions& options, const char* files
 /// Adds --near and --report, for checks of table rows.
 void add_quality_options(CLI::App& app, DataFileOptions& options);
 
-/// The config that results from the options: like a run's, but with no held-out data unless it is
-/// requested explicitly.
+/// The config that results from the options: like a run's, but without held-out data unless
+/// explicitly requested.
 RunConfig data_config(const DataFileOptions& options);
 
 /// Finds faulty rows of tables and prints them or, with `words`, writes a table without them.

@@ -28,7 +28,7 @@ struct DrawOptions : ScheduleOptions {
 
 const std::vector<std::string> kPictures{".svg", ".pdf", ".png", ".tex", ".html"};
 
-/// Whether the name has a number of chunks, as "NAME:4" has.
+/// Whether the name includes a number of chunks, as in "NAME:4".
 bool names_chunks(const std::string& schedule) {
   const std::size_t colon = schedule.rfind(':');
   return colon != std::string::npos && is_schedule(schedule.substr(0, colon));
@@ -97,7 +97,7 @@ void require_same_ranks(const std::vector<TimelinePanel>& panels) {
 void require_picture(const std::string& path) {
   const std::string extension = std::filesystem::path(path).extension().string();
   if (std::ranges::find(kPictures, CLI::detail::to_lower(extension)) == kPictures.end())
-    throw_input(extension.empty() ? "the file of a picture needs an extension"
+    throw_input(extension.empty() ? "a picture's file name needs an extension"
                                   : fmt::format("'{}' is not a picture format", extension),
                 path, fmt::format("one of: {}", fmt::join(kPictures, ", ")));
   require_output(path, "--out");

@@ -38,7 +38,7 @@ inline constexpr int kDefaultRanks = 4, kDefaultMicrobatches = 8;
 /// The costs from --costs and --links.
 ScheduleCosts costs_of(const ScheduleOptions& options);
 
-/// Whether the registry has a schedule of that name.
+/// Whether a schedule with that name is registered.
 bool is_schedule(std::string_view name);
 
 /// Bytes of free memory on this machine, if known.

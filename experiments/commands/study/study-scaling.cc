@@ -147,7 +147,7 @@ void declare_scaling(CLI::App& app, ScalingCommand& options) {
                      "interleaved launches per number of ranks, whose median is used")
       ->check(whole_number(1, 1000));
   app.add_option("--microbatches", options.microbatches,
-                 "more numbers of microbatches to measure, for the fit t = a + b m")
+                 "additional numbers of microbatches to measure, for the fit t = a + b m")
       ->type_name("M,M,...");
   app.add_option("--hosts", options.hosts,
                  "hosts and their ranks for mpirun, the same number on each")

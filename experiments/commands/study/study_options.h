@@ -53,7 +53,7 @@ void require_no_launcher(const std::string& command);
 void hold_study_signals();
 /// What to print if a study has stopped before its trials ended.
 std::string stopped_text();
-/// Returns when a trial has exited, but after a tenth of a second at the latest.
+/// Waits until a trial has exited, but at most a tenth of a second.
 void wait_for_trials();
 
 }  // namespace concertina

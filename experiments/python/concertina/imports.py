@@ -94,7 +94,7 @@ def _printed(text: str, asked: Options) -> tuple[list[dict], list[str]]:
     before: int | None = None        # the last training step
     stepless: list[tuple] = []       # llm.c's "val loss", with the previous step
     *lines, last = log_files.lines_of(text)
-    left["incomplete last lines, without a line end"] += bool(last.strip())
+    left["incomplete last lines without a line end"] += bool(last.strip())
     for line in filter(str.strip, lines):
         found = known_line(line)
         if found is None or asked.program not in (None, found[0].program):

@@ -15,8 +15,8 @@ from .run_log import is_run
 
 SEED = "run.seed"
 RUN_COLUMN = "run"  # the name of a run that no study launched: the last parts of its path
-NO_CONFIG = "config"  # marks a run without a config, such as one of another program
-BITS_PER_BYTE = "validation_bits_per_byte"  # the held-out loss that is comparable between tokenizers
+NO_CONFIG = "config"  # marks a run without a config, such as one from another program
+BITS_PER_BYTE = "validation_bits_per_byte"  # the held-out loss that is comparable across tokenizers
 
 Cell = float | str | None
 

@@ -1,4 +1,4 @@
-// An external program proposes settings with lines of JSON (the user's guide has the protocol).
+// An external program proposes settings as lines of JSON (protocol: see the user's guide).
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>

@@ -163,7 +163,7 @@ def _is(word: str, name: str, letter: str) -> bool:
 def _require_own(more: str) -> None:
     """Raises InputError if something would override what the study sets. `more`: options of sbatch."""
     if "\n" in more:
-        raise InputError("--sbatch has more than one line", "--sbatch", "options on one line")
+        raise InputError("--sbatch contains more than one line", "--sbatch", "options on one line")
     try:
         words = shlex.split(more)
     except ValueError as error:

@@ -22,7 +22,7 @@
 namespace concertina {
 namespace {
 
-// The matrix products of a training step alone, a lower bound for the step's duration.
+// A training step's matrix products alone, a lower bound on the step's duration.
 // Invariant: shapes and counts come from a profile; the buffers are separate, and nothing is fused
 // after a product. On a CPU each product is measured in our tiles and as one oneDNN call, since
 // tiles that are too small would otherwise go unnoticed.

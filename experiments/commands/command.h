@@ -1,4 +1,4 @@
-// Subcommands: their description, shared options and how their body runs.
+// Subcommands: their descriptions, their shared options and how they run.
 // A subcommand is a file NAME.cc that defines command_NAME(), and an entry in the list of
 // meson.build. If NAME starts with the name of a group (program.cc), it belongs to that group:
 // schedule-draw is `schedule draw`.
@@ -32,14 +32,14 @@ struct Command {
   std::function<Runner(CLI::App& app)> add;
 };
 
-/// Base class of the options of a command.
+/// Base class of a command's options.
 struct CommandOptions {
   const CLI::App* app = nullptr;  // the parsed command line
   bool json = false;
 
   /// Whether `option` is on the command line.
   bool given(const char* option) const { return app->count(option) > 0; }
-  /// Options without effect are errors, like config keys. If `option` is given, needs() throws
+  /// As with config keys, options without effect are errors. If `option` is given, needs() throws
   /// Error{bad_input} unless `other` is `there`, and excludes() throws if it is.
   void needs(const char* option, const std::string& other, bool there) const;
   void excludes(const char* option, const std::string& other, bool there) const;
@@ -60,7 +60,7 @@ void add_json_option(CLI::App& app, CommandOptions& options);
 /// Adds --newest, for a run that keeps its best checkpoint.
 void add_newest_option(CLI::App& app, bool& newest);
 
-/// Validators of an option's text, since CLI::Range accepts NaN and reads 010 as eight: a decimal
+/// Validators for an option's text, since CLI::Range accepts NaN and reads 010 as eight: a decimal
 /// integer from `low` to `high`, and a finite number in that range.
 CLI::Validator whole_number(std::int64_t low, std::int64_t high);
 CLI::Validator number(double low, double high);

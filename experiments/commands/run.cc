@@ -37,7 +37,7 @@ nlohmann::ordered_json summary_json(const SuperviseSummary& summary) {
           {"why", summary.why}};
 }
 
-/// Reports to the supervisor if a rank of the run is stopped on this host.
+/// Reports to the supervisor if a rank of the run has been stopped on this host.
 void check_for_stopped(const std::string& directory) {
   for (PersistentState stopped{.free_at = now()}; !stopped.exceeds(kStopLimit);
        std::this_thread::sleep_for(std::chrono::milliseconds(300))) {

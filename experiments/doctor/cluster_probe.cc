@@ -50,7 +50,7 @@ struct DiskSpeed {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DiskSpeed, syncs, written)
 
-/// The median of each value; the better of the two middle ones for an even number.
+/// The median of each value; the better of the two middle ones for an even count.
 LinkSpeed better_middle(std::vector<LinkSpeed> links) {
   if (links.empty()) return {};
   const auto middle = links.begin() + static_cast<std::ptrdiff_t>((links.size() - 1) / 2);

@@ -102,7 +102,7 @@ RunConfig with_isa(RunConfig config, const std::string& isa) {
 std::shared_ptr<const Dataset> open_data(const RunConfig& config,
                                          const std::shared_ptr<const Tokenizer>& tokenizer) {
   if (data_files(config).empty()) return nullptr;
-  // Includes the marks: a mask is a token as well.
+  // Includes the special tokens: a mask is a token as well.
   const bool masks = task_of(config.model.family, config.model.task).masks;
   const std::shared_ptr<const Dataset> dataset =
       open_sources(config, tokenizer, [&](std::shared_ptr<const Dataset> source) {

@@ -1,6 +1,6 @@
-// The lines of a run's faults.jsonl, the faults of a supervised launch as its ranks and the
-// supervisor detected them, and of its restarts.jsonl. Invariant: lines are appended whole; an
-// unreadable line is ignored.
+// The lines of a run's faults.jsonl (faults of a supervised launch, as detected by its ranks and
+// the supervisor) and restarts.jsonl. Invariant: lines are appended whole; an unreadable line is
+// ignored.
 #pragma once
 
 #include <cstdint>

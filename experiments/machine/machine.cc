@@ -25,7 +25,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-/// The value after "key   : value" of the first such line in /proc/cpuinfo.
+/// The value in the first line "key : value" of /proc/cpuinfo.
 std::string cpuinfo(const std::string& key) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

@@ -1,4 +1,4 @@
-// Encodes text into a token file with all ranks. Invariants: the bytes of the file do not depend on
+// Encodes text into a token file on all ranks. Invariants: the bytes of the file do not depend on
 // the number of ranks, the chunk size or the number of kills and restarts; a file with the final
 // name is complete and durable.
 #pragma once

@@ -1,6 +1,6 @@
-// Compares the settings that must be the same on all ranks of a job before anything that could hang
-// or give wrong results because of a difference. Layouts and plans are pure functions of these
-// settings. Invariant: every rank leaves agree() with the same result, or all with the same error.
+// Compares the settings that must be the same on all ranks of a job, before a difference can cause
+// hangs or wrong results. Layouts and plans are pure functions of these settings. Invariant: every
+// rank leaves agree() with the same result, or all with the same error.
 #pragma once
 
 #include <string>
@@ -25,8 +25,8 @@ std::vector<RankClaim> claims_of(const RunConfig& config, const std::string& com
 
 /// Collective. Throws bad input that names the first claim that differs, with its values and their
 /// ranks. Returns the instruction set for all ranks: `numerics.isa`, which is refused if a rank
-/// lacks it, or the best that every rank has; empty with a GPU. If all agree, each rank only sends
-/// a digest; otherwise each also sends its claims, a few KB, to rank 0.
+/// lacks it, or the best that every rank supports; empty with a GPU. If all agree, each rank only
+/// sends a digest; otherwise each also sends its claims, a few KB, to rank 0.
 std::string agree(Communicator& world, const RunConfig& config, const std::vector<RankClaim>& mine);
 
 }  // namespace concertina

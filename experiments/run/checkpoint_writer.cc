@@ -40,7 +40,7 @@ std::vector<TensorPiece> pieces_of(const Assignment& assignment, int rank,
   return pieces;
 }
 
-/// Returns data of a tensor that host code can read.
+/// Returns a tensor's data where host code can read it.
 using Readable = std::function<const float*(View tensor)>;
 
 /// The state of the parts that this rank owns.

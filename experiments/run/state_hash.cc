@@ -47,7 +47,7 @@ void each_part(const std::vector<BucketOwners>& owners, const See& see) {
         see(b, part, owners[b].ranks[i]);
 }
 
-/// Computes the digests on all ranks at once; the queued messages are small next to the state.
+/// Computes the digests on all ranks at once; queued messages are small compared with the state.
 void send_digests(Trainer& trainer, int rank) {
   std::vector<std::string> digests;
   each_part(trainer.assignment().owners, [&](std::size_t bucket, const Part& part, int owner) {

@@ -19,7 +19,7 @@
 
 namespace concertina {
 
-/// Returns a factory of stages of `model` on `backend`; both must outlive the stages.
+/// Returns a factory for stages of `model` on `backend`; both must outlive the stages.
 StageFactory stage_factory(const Model& model, Backend& backend);
 
 /// A sample that some rank could not read: a data error, thrown on all ranks. Everything that is
@@ -32,9 +32,9 @@ class UnreadData : public Error {
 /// The costs of changing the assignment.
 struct Adoption {
   double seconds = 0;           // on this rank, from when all ranks were ready
-  double move_seconds = 0;      // part for moving the state
+  double move_seconds = 0;      // of these, for moving the state
   std::size_t bytes = 0;        // total between ranks
-  std::size_t extra_bytes = 0;  // maximum over ranks, besides larger states
+  std::size_t extra_bytes = 0;  // maximum over ranks, beyond larger states
 };
 
 class Trainer {
@@ -72,7 +72,7 @@ class Trainer {
   /// The same, but if the numbers are wrong, returns a result with a fault and changes nothing: the
   /// step can be retried or skipped.
   StepResult try_step(std::int64_t step, BatchSource& source);
-  /// Throws why a rank could not read its data in the last step or evaluate(). Collective.
+  /// Throws why a rank failed to read its data in the last step or evaluate(). Collective.
   [[noreturn]] void throw_unread();
   /// Called after a try_step() with a fault: counts the step as done, without an update.
   void pass_over(std::int64_t step);
@@ -82,7 +82,7 @@ class Trainer {
   /// The number of steps done, and by how much it exceeds the number of updates.
   std::int64_t done() const { return done_; }
   std::int64_t ahead() const { return ahead_; }
-  /// Sums of squares of the gradients of each bucket in the last step, on every rank.
+  /// Sums of squared gradients per bucket in the last step, on every rank.
   const std::vector<double>& bucket_squares() const { return squares_; }
   /// `mine` of every working rank, concatenated, on every rank. Spare ranks contribute nothing and
   /// delay nobody. All working ranks must pass the same number of values. Collective.

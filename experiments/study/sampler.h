@@ -37,7 +37,7 @@ class Sampler {
   virtual std::optional<int> left() const = 0;
 };
 
-/// A method of choosing a study's trials, [search] method. Each is one file, samplers/<name>.cc.
+/// A method for choosing a study's trials, [search] method. Each is one file, samplers/<name>.cc.
 struct SearchMethod {
   /// `before`: trials with a record.
   std::unique_ptr<Sampler> (*make)(const StudySpec& spec,

@@ -1,4 +1,4 @@
-// The content of a study file (STUDY.toml): configs to vary, how to vary them and how to launch.
+// The content of a study file (STUDY.toml): configs, how to vary them and how to launch them.
 // Invariant: pure values; each axis value has passed the checks of its config key, so that a trial
 // can only fail because of a combination of values.
 #pragma once

@@ -89,8 +89,8 @@ void forget_former_runs(const std::string& directory) {
 
 class Supervisor {
  public:
-  /// The pool queries hosts by the same launcher that starts their ranks. `task`: an option of `run
-  /// --here` (run.cc).
+  /// The pool queries hosts through the same launcher that starts their ranks. `task`: an option of
+  /// `run --here` (run.cc).
   explicit Supervisor(const SupervisedTraining& training)
       : training_(training),
         config_(training.config),
@@ -287,7 +287,7 @@ class Supervisor {
     return end && launch.open && ends_itself(launch.open->kind) ? launch.open : end;
   }
 
-  /// Whether a host of a launch that has not begun does not respond. A slow host is not a fault.
+  /// Whether a host of a launch that has not begun fails to respond. A slow host is not a fault.
   Verdict judge_hosts(double at) {
     const std::vector<std::string> lost = pool_.ask("--look");  // stopped ranks report faults
     if (pool_.all_lost()) return std::nullopt;  // probably this host's network or shared storage

@@ -58,7 +58,7 @@ struct TimelinePanel {
 /// The boxes of one rank in row order, followed by its known waits.
 std::vector<WorkBox> work_boxes(const TimelinePanel& panel, std::size_t rank);
 
-/// Returns the work that takes most of each of `count` columns of `column` seconds; nullopt for a
+/// Returns the work that fills most of each of `count` columns of `column` seconds; nullopt for a
 /// mostly idle column.
 std::vector<std::optional<WorkKind>> main_work(const std::vector<WorkBox>& boxes, double column,
                                                std::size_t count);

@@ -153,7 +153,7 @@ double Stragglers::compute(const Cell& cell, std::size_t member) const {
   return seconds;
 }
 
-/// The logarithm of the compute time of `member`, by cell.
+/// The logarithm of `member`'s compute time, by cell.
 Stragglers::Row Stragglers::growth(std::size_t member) const {
   Row row;
   for (const Cell& cell : cells_) row.push_back(log_of(compute(cell, member)));
@@ -214,7 +214,7 @@ std::optional<Straggler> Stragglers::slower_than_replicas() {
     Member& member = members_[m];
     if (member.replicas.empty() || member.reported_replicas) continue;
     const Row over = over_median(rows, m, member.replicas);
-    // Over all cells, so that no temporary load of the machine counts.
+    // Over all cells, so that temporary load on the machine does not count.
     const double size = median(over);
     if (size < std::max(kLeastOfReplicas, kNoises * noise(over))) continue;
     member.reported_replicas = true;

@@ -1,5 +1,4 @@
-// `concertina checkpoint export`: exports a model in the format of Hugging Face transformers or as
-// ONNX.
+// `concertina checkpoint export`: exports a model in Hugging Face transformers format or as ONNX.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -163,7 +162,7 @@ void add_export_options(CLI::App& app, ExportOptions& options) {
       ->type_name("PATH")
       ->required();
   add_default_option(app, "--dtype", options.type,
-                     "type of the exported weights (checkpoints have float32)")
+                     "type of the exported weights (checkpoints store float32)")
       ->check(CLI::IsMember({"float32", "bfloat16"}));
   add_default_option(
       app, "--shard-size", options.shard_size,

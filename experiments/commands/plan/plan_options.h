@@ -11,7 +11,7 @@ namespace concertina {
 
 constexpr int kMostPlannedRanks = 1 << 16;
 
-/// Options of a prediction based on a run, a machine file or a rate.
+/// Options for a prediction based on a run, a machine file or a rate.
 struct PredictionSource : ConfigOptions {
   PlanOptions plan;
   std::string machine;  // preset or machine file, for `plan.costs`
@@ -23,7 +23,7 @@ void add_source_options(CLI::App& app, PredictionSource& options, bool rates);
 /// The costs that the options name. Throws Error{bad_input} if an option has no effect.
 PlanOptions plan_options(const PredictionSource& options);
 
-/// Returns a callback that prints progress of long computations.
+/// Returns a callback that prints the progress of long computations.
 std::function<void(const std::string&)> slow_teller();
 
 }  // namespace concertina

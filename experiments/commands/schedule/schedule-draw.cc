@@ -1,4 +1,4 @@
-// `concertina schedule draw`: draws predicted steps of schedules as a picture or as text.
+// `concertina schedule draw`: draws schedules' predicted steps as a picture or as text.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>

@@ -43,7 +43,7 @@ NamedStudy study_of(const StudyRunCommand& options) {
   return study;
 }
 
-/// Prints what `run` would launch: makes the same checks and skips finished trials.
+/// Prints what `run` would launch: performs the same checks and skips finished trials.
 void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) {
   std::map<int, TrialRecord> stored = stored_trials(spec, paths.root);
   const SearchMethod& method = method_of(spec.search);

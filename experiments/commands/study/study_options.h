@@ -1,4 +1,4 @@
-// Shared by commands that launch or submit the trials of studies.
+// Shared by commands that launch or submit study trials.
 #pragma once
 
 #include <map>

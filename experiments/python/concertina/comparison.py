@@ -118,7 +118,7 @@ def _parse(target: str) -> tuple[str, str, bool, float]:
 
 def _last_of_baseline(results: StudyResults, run: RunSummary, logs: list[tuple[RunSummary, RunLog]], baseline: list[tuple[str, str]],
                       metric: str) -> float | None:
-    """The mean of the last values of the runs that have the baseline's values and those of `run` in all other axes."""
+    """The mean of the last values of the runs that have the baseline's values and `run`'s in all other axes."""
     named = [column for column, _ in baseline]
     last = []
     for other, log in logs:

@@ -31,7 +31,7 @@ def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, column
                say: typing.Callable[[str], object] = lambda text: print(text, file=sys.stderr), **options) -> pathlib.Path:
     """Creates the new run `directory` from the log `source`: a file, or a folder of event files or of MLflow.
 
-    `options` are those of `Options`. `say` is called with a sentence on everything imported or skipped, also stored in imported.json.
+    `options` are those of `Options`. `say` is called with a sentence about everything imported or skipped, also stored in imported.json.
     """
     source, directory, asked = pathlib.Path(source), pathlib.Path(directory), Options(columns or {}, **options)
     if directory.exists():

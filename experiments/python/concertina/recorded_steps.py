@@ -1,4 +1,4 @@
-"""The sections on recorded steps of a run: timelines, bubble by cause, and memory over a step."""
+"""The sections on a run's recorded steps: timelines, bubble by cause, and memory over a step."""
 import math
 
 from .names import bytes_text

@@ -115,7 +115,7 @@ class Run:
 
 
 def _by_step(frame: pd.DataFrame, columns: typing.Iterable[str]) -> pd.DataFrame:
-    """Keeps the last of several lines of a step. `columns`: those that are null if not finite."""
+    """Keeps the last of several lines for a step. `columns`: those that are null if not finite."""
     if "step" not in frame:
         return pd.DataFrame(index=pd.Index([], name="step", dtype="int64"))
     nulls = frame.columns[frame.isna().all()]

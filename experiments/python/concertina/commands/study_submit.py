@@ -63,7 +63,7 @@ class Submission:
                   "time": minutes, "partition": _quoted(options.text("partition"), "--partition"),
                   "chdir": _quoted(os.getcwd(), "the working directory"),
                   "output": _quoted(folder.replace("%", "%%") + f"/{trial}/{OUTPUT}", "the study's folder")}
-        # A task is asked to write a checkpoint two minutes, or a quarter of a shorter limit, before its time is over.
+        # A task is asked for a checkpoint two minutes, or a quarter of a shorter limit, before its time runs out.
         lines = [*(f"--{name}={value}" for name, value in values.items() if value),
                  f"--requeue --open-mode=append --signal=B:USR1@{min(120, 15 * minutes) if minutes else 120}", options.text("sbatch")]
         index = f"$((SLURM_ARRAY_TASK_ID + {array.first}))" if array.first else "$SLURM_ARRAY_TASK_ID"

@@ -1,7 +1,7 @@
 // Subcommands: their descriptions, their shared options and how they run.
-// A subcommand is a file NAME.cc that defines command_NAME(), and an entry in the list of
-// meson.build. If NAME starts with the name of a group (program.cc), it belongs to that group:
-// schedule-draw is `schedule draw`.
+// A subcommand is a file NAME.cc that defines command_NAME(), and an entry in meson.build's list.
+// If NAME starts with a group's name (program.cc), it belongs to that group: schedule-draw is
+// `schedule draw`.
 // Invariant: parsing has no side effects; files are read and MPI starts when the command runs.
 #pragma once
 
@@ -28,7 +28,7 @@ using Runner = std::function<int(MpiEnvironment& mpi)>;
 
 struct Command {
   const char* help;
-  /// Adds the options to `app`; the runner owns them, so that they outlive the parsing.
+  /// Adds the options to `app`; the runner owns them, so that they outlive parsing.
   std::function<Runner(CLI::App& app)> add;
 };
 
@@ -78,7 +78,7 @@ CLI::Option* add_default_option(CLI::App& app, const char* name, Value& value,
 RunConfig load(const ConfigOptions& options);
 
 /// Throws Error{bad_input} unless a file can be created or replaced at `path`, the value of
-/// `option`: not a device, a directory or a record of a study.
+/// `option`: not a device, a directory or a study record.
 void require_output(const std::string& path, const std::string& option);
 /// Throws Error{bad_input} with `fix` if `path` exists.
 void require_nothing_at(const std::string& path, const std::string& fix);

@@ -37,7 +37,7 @@ std::string shell_line(const std::vector<std::string>& words);
 void require_launcher(const std::string& command, const std::string& where = kLauncherKey,
                       const std::string& hosts = {});
 
-/// Returns the Open MPI settings of experiments/env.sh that the environment does not contain yet:
+/// Returns the Open MPI settings from experiments/env.sh that the environment does not contain yet:
 /// more ranks than cores are allowed, no rank is bound to a core, root may launch. Also makes a
 /// daemon on another host exit within seconds once it has lost its launch.
 std::map<std::string, std::string> launch_environment();

@@ -43,8 +43,8 @@ class StatusLine {
   bool terminal_, drawn_ = false;
 };
 
-/// Wraps `text` between words into lines of at most `columns`, indented like the description of an
-/// option in a help text. Longer words are not split.
+/// Wraps `text` between words into lines of at most `columns`, indented like an option's
+/// description in a help text. Longer words are not split.
 std::string wrapped(const std::string& text, int columns);
 
 /// One line of JSON; invalid UTF-8, for example in a file name, is replaced.

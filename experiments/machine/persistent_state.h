@@ -11,7 +11,7 @@ struct Limit {
   int looks = 1;
 };
 /// A process counts as stopped by a signal after this time: debuggers and tools that migrate
-/// processes stop them for shorter times.
+/// processes stop them more briefly.
 inline constexpr Limit kStopLimit{1.2, 4};
 
 struct PersistentState {

@@ -18,8 +18,8 @@ struct RankClaim {
 };
 
 /// The claims of this process: program and command, how this thread rounds, variables that set
-/// keys, all config keys except paths and threads, the content of a schedule file, `data` (the
-/// fingerprint of the text), the version of oneDNN.
+/// keys, all config keys except paths and threads, a schedule file's contents, `data` (the text's
+/// fingerprint), oneDNN's version.
 std::vector<RankClaim> claims_of(const RunConfig& config, const std::string& command,
                                  const std::string& data);
 

@@ -38,7 +38,7 @@ DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenize
 std::shared_ptr<const Dataset> open_sources(
     const RunConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer,
     const std::function<std::shared_ptr<const Dataset>(std::shared_ptr<const Dataset>)>& finish);
-/// The tokenizer of data.tokenizer.
+/// The tokenizer named by data.tokenizer.
 std::shared_ptr<const Tokenizer> tokenizer_of(const RunConfig& config);
 
 /// The request of `parallel` and `freeze` for `world` ranks on `hosts` (by rank; empty: one host).

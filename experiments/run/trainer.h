@@ -132,10 +132,10 @@ class Trainer {
   /// May be null.
   Watchdog* watchdog() const { return watchdog_; }
   const Backend& backend() const { return backend_; }
-  /// The memory of weights and optimizer states, and the communicator that moves them.
+  /// The memory for weights and optimizer states, and the communicator that moves them.
   Memory& tensor_memory() const { return backend_.memory(); }
   Communicator& tensors() { return tensors_ != nullptr ? *tensors_ : world_; }
-  /// The peak of tensor bytes on this rank so far.
+  /// The peak number of tensor bytes on this rank so far.
   std::size_t peak_bytes() const;
 
  private:

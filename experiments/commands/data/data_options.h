@@ -18,7 +18,7 @@ struct DataFileOptions : CommandOptions {
   std::string report;  // HTML page; empty: none
 };
 
-/// `files` is the help text of the positional files.
+/// `files` is the help text for the positional files.
 void add_data_options(CLI::App& app, DataFileOptions& options, const char* files);
 /// Adds --near and --report, for checking table rows.
 void add_quality_options(CLI::App& app, DataFileOptions& options);

@@ -1,4 +1,4 @@
-// Options shared by the commands of `plan`.
+// Options shared by the `plan` commands.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ struct PredictionSource : ConfigOptions {
 void add_world_option(CLI::App& app, int& world);
 /// Adds --costs, --machine and --links, and with `rates` also --rate, which moves do not need.
 void add_source_options(CLI::App& app, PredictionSource& options, bool rates);
-/// The costs that the options name. Throws Error{bad_input} if an option has no effect.
+/// The costs that the options specify. Throws Error{bad_input} if an option has no effect.
 PlanOptions plan_options(const PredictionSource& options);
 
 /// Returns a callback that prints the progress of long computations.

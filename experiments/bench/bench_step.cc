@@ -28,8 +28,8 @@ namespace {
 // tiles that are too small would otherwise go unnoticed.
 class ProductsAlone {
  public:
-  /// `profile` covers `steps` steps. `backend` is used only for these products. `threads` is the
-  /// number for oneDNN's products of whole matrices; 0 skips them.
+  /// `profile` covers `steps` steps. `backend` is used only for these products. `threads` is used
+  /// for oneDNN's products of whole matrices; 0 skips them.
   ProductsAlone(const Profile& profile, std::unique_ptr<Backend> backend, double steps,
                 int threads);
 

@@ -40,7 +40,7 @@ struct Group {
   const char* name;
   const char* help;
   const char* default_value = "";  // default subcommand
-  const char* footer = "";         // footer of the help of the group and its commands
+  const char* footer = "";         // footer in the help of the group and its commands
 };
 constexpr Group kGroups[] = {
     {"checkpoint", "inspect, verify, import or export checkpoints"},
@@ -245,7 +245,8 @@ int run_program(int argc, char** argv) {
 int run_program(int argc, char** argv, const char* name, std::span<const Entry<Command>> commands) {
   // Block signals before slow work: an early signal then stops the run after its first step.
   if (argc > 1 && std::string_view(argv[1]) == "train") hold_stop_signals();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file over the size limit is an error of write(), not a crash
+  std::signal(SIGXFSZ,
+              SIG_IGN);  // a file over the size limit is an error from write(), not a crash
   // Must outlive every exception: destroying it earlier would truncate the error message.
   MpiEnvironment mpi;
   const int code = run_to_exit(mpi, [&] {

@@ -241,7 +241,7 @@ void try_lock(const std::string& path, std::optional<FileLock>& lock, nlohmann::
 }
 
 /// Tests the directory of runs: the first host creates a file there and locks it. Returns the usual
-/// speed of the disks. Collective.
+/// disk speed. Collective.
 DiskSpeed try_directory(Communicator& hosts, const std::string& directory, nlohmann::json& host) {
   host.update({{"seen", true},      // the file is visible
                {"excluded", true},  // the lock is held elsewhere

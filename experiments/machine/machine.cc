@@ -58,7 +58,7 @@ struct GroupMemory {
 };
 
 /// The memory of the control group in `directory`; nullopt if it has no limit. Clean file pages
-/// count as left because the kernel can reclaim them.
+/// count as free because the kernel can reclaim them.
 std::optional<GroupMemory> group_memory(const std::string& directory, const char* limit_file,
                                         const char* used_file, const char* prefix) {
   const auto limit = number(first_line(directory + limit_file));

@@ -207,7 +207,7 @@ std::optional<SavedCheckpoint> CheckpointWriter::step_on(std::span<const double>
   return {};
 }
 
-/// Throws an error of any rank on all ranks.
+/// Throws any rank's error on all ranks.
 void CheckpointWriter::raise() {
   if (stages_.now() != SaveStages::Stage::failed) return;
   stages_.end();

@@ -21,7 +21,7 @@ bool on_gpu(const RunConfig& config) {
   return config.run.device == "cuda";
 }
 
-/// This rank's index among the ranks of its host.
+/// This rank's index among the ranks on its host.
 int local_rank(Communicator& world) {
   const std::vector<nlohmann::json> hosts = gather_json(world, host_name());
   const auto own = hosts.begin() + world.rank();

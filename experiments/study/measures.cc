@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char *kData = "validation_data", *kMeasure = "validation_measure";
 
-/// The texts in a column of those trials that have one.
+/// The texts in a column, for trials that have one.
 std::set<std::string> known(const Trials& trials, const std::string& column) {
   std::set<std::string> texts;
   for (const TrialRecord* trial : trials)

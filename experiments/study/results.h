@@ -1,6 +1,6 @@
 // The results of a study as values: settings, outcome and columns of each trial. Invariant: pure
-// values, read from a study's folder by study_folder.h. Comparisons in tables, charts and pages are
-// in Python, which reads them with `study trials --json`.
+// values, read from a study's folder by study_folder.h. Tables, charts and pages compare them in
+// Python, which reads them with `study trials --json`.
 #pragma once
 
 #include <cstdint>
@@ -96,7 +96,7 @@ inline constexpr const char* kNoConfig = "config";
 inline constexpr const char* kBitsPerByte = "validation_bits_per_byte";
 
 /// Why the values in `column` of those `trials` that have one are not comparable, or empty if they
-/// are. Values are only compared if they are known to be of the same data and in the same unit.
+/// are. Values are only compared if they are known to come from the same data and share a unit.
 std::string why_incomparable(const Trials& trials, const std::string& column);
 
 }  // namespace concertina

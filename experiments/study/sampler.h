@@ -52,7 +52,7 @@ struct SearchMethod {
   std::string_view program{};
 
   bool proposes() const { return !program.empty(); }
-  /// Whether no trial depends on the outcome of another.
+  /// Whether no trial depends on another's outcome.
   bool independent() const { return rungs == nullptr && !proposes(); }
 };
 

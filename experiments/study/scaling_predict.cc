@@ -78,8 +78,8 @@ MachineModel machine_of(const Source& source, const MachineModel& links, int ran
   return machine;
 }
 
-/// The seconds of a step by activity: removes one activity after another, and attributes the
-/// reduction of the step to it.
+/// The seconds of a step by activity: removes one activity after another, and attributes the time
+/// saved to it.
 Json predicted_parts(const Assignment& assignment, Costs costs, const std::vector<int>& hosts,
                      int cores) {
   const Timeline whole = simulate(assignment.plan, assignment.layout, costs);

@@ -89,7 +89,7 @@ StudySpec cut_to(StudySpec spec, const std::vector<std::int64_t>& shape) {
   return spec;
 }
 
-/// The text of a value with the trial's seed inserted.
+/// A value's text with the trial's seed inserted.
 std::string with_seed(std::string value, const Settings& settings) {
   const auto seed = std::ranges::find(settings, "run.seed", &Settings::value_type::first);
   for (std::size_t at = 0;

@@ -1,4 +1,4 @@
-// The content of a study file (STUDY.toml): configs, how to vary them and how to launch them.
+// The contents of a study file (STUDY.toml): configs, how to vary them and how to launch them.
 // Invariant: pure values; each axis value has passed the checks of its config key, so that a trial
 // can only fail because of a combination of values.
 #pragma once
@@ -97,10 +97,10 @@ struct StudySpec {
   std::vector<std::vector<std::int64_t>> grown;
 };
 
-/// Keys of axes that are not config keys: the number of ranks of a launch and the name of an arm.
+/// Axis keys that are not config keys: a launch's number of ranks and an arm's name.
 inline constexpr const char* kRanksKey = "ranks";
 inline constexpr const char* kArmKey = "arm";
-/// Placeholder for the trial's seed in the text of a value.
+/// Placeholder for the trial's seed in a value's text.
 inline constexpr const char* kSeedWord = "{seed}";
 
 /// Finds the base file with this index, from 0, and this path in the study's file.

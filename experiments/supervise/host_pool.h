@@ -18,7 +18,7 @@ namespace concertina {
 class HostPool {
  public:
   /// Timeouts for hosts, which are all queried at the same time: a fixed time, or this multiple of
-  /// the time of the first response, since machines may be loaded. If none responds, waits for the
+  /// the first response's time, since machines may be loaded. If none responds, waits for the
   /// longest time.
   static constexpr double kAnswerSeconds = 2, kTimesFirst = 4, kLongestSeconds = 20;
   static constexpr std::size_t kDefaultLaunches = 16;

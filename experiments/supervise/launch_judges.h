@@ -1,4 +1,4 @@
-// Judges of the launches of a run: they decide whether a launch can never finish, from what its
+// Judges of a run's launches: they decide whether a launch can never finish, from what its
 // supervisor observes of its processes on this host, and whether to restart after it. Invariants:
 // pure; each judge sees all facts of a launch, or all launches, in order. Bad input and divergence
 // are never retried, nor is a launch that failed twice with the same message from the same state,
@@ -26,11 +26,11 @@ struct LaunchEnd {
 };
 using Verdict = std::optional<LaunchEnd>;
 
-/// Detects that a rank exited while the others were not stopped: they wait in the startup of an MPI
-/// that tolerates deaths.
+/// Detects that a rank exited while the others were not stopped: they wait for an MPI that
+/// tolerates deaths to start.
 class Absence {
  public:
-  /// Maximum time that ranks outlive a dead one: MPI or the watch of the launch stops them.
+  /// Maximum time that ranks outlive a dead one: MPI or the launch's watch stops them.
   static constexpr double kAloneSeconds = 1.5;
   /// Maximum time from the first rank until all are present.
   static constexpr double kArriveSeconds = 10;
@@ -49,7 +49,7 @@ class Absence {
 };
 
 /// Detects ranks of this host that were stopped by a signal if other ranks cannot report it: those
-/// are stopped as well or, which takes longer to detect, wait in the startup of MPI.
+/// are stopped as well or, which takes longer to detect, wait for MPI to start.
 class StoppedRanks {
  public:
   static constexpr Limit kOneLimit{2.5, kStopLimit.looks};
@@ -72,7 +72,7 @@ class Launching {
   explicit Launching(double at) : launched_(at), stopped_{.free_at = at} {}
 
   Verdict look(const ProcessFacts& facts);
-  /// Whether the launcher, which MPI needs to start and to finish, is stopped by a signal.
+  /// Whether the launcher, which MPI needs to start and to finish, has been stopped by a signal.
   bool is_stopped(const ProcessFacts& facts);
   /// Whether to query the hosts of the launch: until the launch has begun, nobody else detects that
   /// its ranks on other hosts are stopped, or that their host is gone.
@@ -88,7 +88,7 @@ class Launching {
 struct EndedLaunch {
   LaunchEnd end{};
   std::string hosts{};      // of the launch
-  std::int64_t newest = 0;  // step of the newest state of the run
+  std::int64_t newest = 0;  // step of the run's newest state
   bool older = false;       // its newest checkpoint was damaged; an older one is used
   bool any_begun = true;    // this launch or an earlier one began training
 };

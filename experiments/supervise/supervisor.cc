@@ -299,7 +299,7 @@ class Supervisor {
     return std::nullopt;
   }
 
-  /// Whether to start another launch after `end`; if not, the summary has the reason.
+  /// Whether to start another launch after `end`; if not, the summary gives the reason.
   bool should_restart(const LaunchEnd& end) {
     const bool older = is_refused(end) && put_damaged_aside(checkpoints_, end.why);
     const auto stop = policy_->after({.end = end,

@@ -14,7 +14,7 @@ namespace {
 /// Below the promised 10%, by the possible error of a median over a window.
 const double kLeastGrowth = std::log(1.07);
 const double kLeastOfReplicas = std::log(1.10);
-/// A rise must also exceed this multiple of the noise of one cell.
+/// A rise must also exceed this multiple of one cell's noise.
 constexpr double kNoises = 4;
 
 /// Robust standard deviation.

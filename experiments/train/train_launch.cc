@@ -74,10 +74,10 @@ void require_seen(Communicator& world, const char* what, const char* key, const 
       fmt::format("a {} on a file system shared by all nodes, and the same on all ranks", key));
 }
 
-/// Throws the same bad input on every rank if a rank does not see the run directory or the
-/// checkpoint directory of rank 0; names ranks and hosts. For a directory that does not exist yet,
-/// checks its closest existing ancestor. Rank 0 creates a file there, and the others look for it
-/// for a few seconds because network file systems cache missing files. If rank 0 cannot create one,
+/// Throws the same bad input on every rank if a rank does not see rank 0's run directory or
+/// checkpoint directory; names ranks and hosts. For a directory that does not exist yet, checks its
+/// closest existing ancestor. Rank 0 creates a file there, and the others look for it for a few
+/// seconds because network file systems cache missing files. If rank 0 cannot create one,
 /// RunDirectory reports the reason. Collective.
 void require_seen_by_all(Communicator& world, const RunConfig& config) {
   if (world.size() == 1) return;
@@ -210,7 +210,7 @@ void TrainLaunch::restore_selection() {
 }
 
 /// Called on rank 0 if no commit was found. A supervised launch lost before its first commit has
-/// left only logs. If there was a commit before, a user must decide what happened to it.
+/// left only logs. If there was a commit before, a user must find out what happened to it.
 void TrainLaunch::start_from_scratch() {
   const bool nothing_lost = !supervised_run().empty() && !has_committed(directory);
   if (!mode_.from_scratch && !(nothing_lost && history.steps > 0))

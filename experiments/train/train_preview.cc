@@ -66,7 +66,7 @@ std::string lr_text(const TrainLaunch& launch) {
                      launch.config.optimizer.lr, counted(lr.warmup, "step"), lr.steps);
 }
 
-/// The step time, from the run's costs or from its matrix products at the rate of this machine.
+/// The step time, from the run's costs or from its matrix products at this machine's rate.
 std::string step_text(const TrainLaunch& launch) {
   const Assignment& assignment = launch.trainer.assignment();
   const KnownCosts known = known_costs(launch.directory, assignment.layout, assignment.plan);

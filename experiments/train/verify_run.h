@@ -31,9 +31,9 @@ struct RunVerdict {
   bool exercised() const { return freezes + layouts > 0 || cached > 0; }
 };
 
-/// Trains `steps` steps of the config of `launch` twice: in its initial layout without a cache,
-/// then with all its policies. `launch` has begun with the command "train". Throws Error{bad_input}
-/// for elastic.batch = "grows", which trains different steps by design. Collective.
+/// Trains `steps` steps of `launch`'s config twice: in its initial layout without a cache, then
+/// with all its policies. `launch` has begun with the command "train". Throws Error{bad_input} for
+/// elastic.batch = "grows", which trains different steps by design. Collective.
 RunVerdict verify_run(Launch& launch, std::int64_t steps);
 
 }  // namespace concertina

@@ -64,7 +64,7 @@ TimelinePanel panel_of(const std::string& name, const ScheduleOptions& options,
           std::move(timeline)};
 }
 
-/// Files define their numbers of ranks and microbatches; names use those of the first file.
+/// Files define their numbers of ranks and microbatches; names use the first file's.
 std::vector<TimelinePanel> panels_of(const ScheduleOptions& options,
                                      const std::vector<std::string>& schedules,
                                      const ScheduleCosts& costs) {
@@ -110,7 +110,7 @@ GridLook look_of_terminal() {
           no_color == nullptr || *no_color == '\0'};
 }
 
-/// The picture as JSON for schedule_draw() of experiments/python/concertina/commands.
+/// The picture as JSON for schedule_draw() in experiments/python/concertina/commands.
 Json picture_of(const DrawOptions& options, const ScheduleCosts& costs,
                 const std::vector<TimelinePanel>& panels) {
   Json json = timelines_json(panels, options.width);

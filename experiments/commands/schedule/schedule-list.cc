@@ -1,4 +1,4 @@
-// `concertina schedule list`: the schedules of the registry.
+// `concertina schedule list`: lists the registered schedules.
 #include <fmt/format.h>
 
 #include "experiments/commands/command.h"

@@ -36,7 +36,7 @@ std::vector<int> ascending(const std::string& text, const std::string& option) {
   return values;
 }
 
-/// The hosts of --hosts, which must have equal numbers of ranks; empty without the option.
+/// The hosts in --hosts, which must have equal numbers of ranks; empty without the option.
 std::vector<Host> equal_hosts(const std::string& text) {
   if (text.empty()) return {};
   const std::vector<Host> hosts = parse_hosts(text, "--hosts");
@@ -56,7 +56,7 @@ int equal_threads(const ScalingOptions& scaling) {
   return threads_of(0, std::vector<RankCores>(static_cast<std::size_t>(most), own_cores()), 0);
 }
 
-/// Sets defaults of omitted options.
+/// Sets defaults for omitted options.
 void complete(ScalingCommand& options) {
   ScalingOptions& scaling = options.scaling;
   scaling.ranks = ascending(options.ranks, "--ranks");

@@ -44,7 +44,7 @@ std::string commit_of(const std::string& checkpoints, std::int64_t step) {
     if (commit.step == step) return commit.path;
     steps.push_back(commit.step);
   }
-  throw_input(fmt::format("no checkpoint of step {}", step), checkpoints,
+  throw_input(fmt::format("no checkpoint for step {}", step), checkpoints,
               steps.empty() ? "a run directory with checkpoints"
                             : fmt::format("one of: {}", fmt::join(steps, ", ")));
 }

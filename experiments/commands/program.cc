@@ -245,8 +245,7 @@ int run_program(int argc, char** argv) {
 int run_program(int argc, char** argv, const char* name, std::span<const Entry<Command>> commands) {
   // Block signals before slow work: an early signal then stops the run after its first step.
   if (argc > 1 && std::string_view(argv[1]) == "train") hold_stop_signals();
-  std::signal(SIGXFSZ,
-              SIG_IGN);  // a file over the size limit is an error from write(), not a crash
+  std::signal(SIGXFSZ, SIG_IGN);  // a file over the size limit fails write(), not the program
   // Must outlive every exception: destroying it earlier would truncate the error message.
   MpiEnvironment mpi;
   const int code = run_to_exit(mpi, [&] {

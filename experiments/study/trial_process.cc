@@ -51,7 +51,7 @@ void add_rung(const StudySpec& spec, std::int64_t steps, TrialRecord& trial) {
     return;
   }
   trial.state = TrialState::failed;
-  trial.error = fmt::format("its result has no metric {} (search.metric)", spec.search.metric);
+  trial.error = fmt::format("its result contains no metric {} (search.metric)", spec.search.metric);
 }
 
 }  // namespace

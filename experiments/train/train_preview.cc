@@ -112,7 +112,7 @@ std::string cache_text(const CacheRoom& cache) {
     return fmt::format("{} {} ({:.1f} MiB)", slots.count, where,
                        static_cast<double>(bytes) / (1 << 20));
   };
-  return fmt::format("of the {} samples of an epoch, each host keeps {} and {}, {:.1f} KiB each",
+  return fmt::format("of the {} samples in an epoch, each host keeps {} and {}, {:.1f} KiB each",
                      cache.samples, tier(cache.memory, "in shared memory"),
                      tier(cache.disk, "on disk"), static_cast<double>(cache.entry_bytes) / 1024);
 }

@@ -47,7 +47,7 @@ class RunSummary:
         cell = self.cell(column)
         if isinstance(cell, str):
             raise InputError(f"the column '{column}' is not a number in trial {self.number}: '{cell[:80]}'", "--metric",
-                             "a metric of result.json, such as loss or tokens_per_s")
+                             "a metric in result.json, such as loss or tokens_per_s")
         return cell
 
     @property

@@ -95,7 +95,7 @@ class Run:
         found = self.checkpoints
         if not found or (step is not None and step not in found):
             there = ", ".join(map(str, found)) or "none"
-            raise FileNotFoundError(f"{self.path} has no checkpoint" + (f" of step {step}" if step else "") + f"; there: {there}")
+            raise FileNotFoundError(f"{self.path} has no checkpoint" + (f" for step {step}" if step else "") + f"; there: {there}")
         return Checkpoint(found[max(found) if step is None else step])
 
     def trace(self, step: int | None = None) -> pd.DataFrame:

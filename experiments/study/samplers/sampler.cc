@@ -180,8 +180,8 @@ class CommandSampler : public Sampler {
     std::vector<std::string> names;
     for (const auto& [name, value] : record.metrics)
       if (name.find('.') == std::string::npos) names.push_back(name);
-    throw_failure(fmt::format("trial {} is done, but its result has no metric {}", record.number,
-                              search_.metric),
+    throw_failure(fmt::format("trial {} is done, but its result contains no metric {}",
+                              record.number, search_.metric),
                   "search.metric",
                   fmt::format("one of: {}, in a study with another name", fmt::join(names, ", ")));
   }

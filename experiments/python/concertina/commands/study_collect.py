@@ -86,7 +86,7 @@ def _text(standing: Standing, unknown: str, results: str) -> str:
     ended = count(*_ENDS.values())
     tasks = "".join(f"{what:<10} {task.trial:>5}   job {task.job}_{task.number}, {task.state}{' on ' * bool(task.nodes)}{task.nodes}\n"
                     for what in ("running", "queued") for task in standing[what])
-    lost = "  their tasks exited without a record (see slurm.txt and log.txt of the trial)\n" * bool(standing["lost"])
+    lost = "  their tasks exited without a record (see the trial's slurm.txt and log.txt)\n" * bool(standing["lost"])
     left = "  run concertina study submit for these\n" * bool(standing["lost"] or standing["left"])
     return (ended + f"\n{tasks}\n" * bool(tasks) + count("lost") + lost + count("left") + left
             + f"queued and running tasks are unknown: {unknown}\n" * bool(unknown)

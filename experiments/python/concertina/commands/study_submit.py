@@ -45,7 +45,7 @@ class Submission:
         self.ranks = {one["trial"]: one["ranks"] for one in study["trials"]}
         standing, unknown = standing_of(self.folder, {one["trial"]: one["state"] for one in study["trials"]})
         if unknown:
-            raise InputError(f"the queued and running jobs of this study are unknown: {unknown}", str(self.folder),
+            raise InputError(f"this study's queued and running jobs are unknown: {unknown}", str(self.folder),
                              "try again when squeue works", code=1)
         self.repeated = sorted(standing["failed"] + standing["timed_out"]) if "retry-failed" in options else []
         self.trials = sorted(standing["left"] + standing["lost"] + self.repeated)

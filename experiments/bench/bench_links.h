@@ -10,8 +10,8 @@ struct LinkBenchOptions {
   int bytes = 1 << 20;  // size of a large message
 };
 
-/// Measures the links of all pairs and their medians by class; above 16 ranks only the classes "one
-/// host" and "two hosts". Collective. Throws Error{bad_input} with one rank.
+/// Measures the links between all pairs and their medians by class; with more than 16 ranks, only
+/// the classes "one host" and "two hosts". Collective. Throws Error{bad_input} for a single rank.
 MachineModel bench_links(Communicator& world, const LinkBenchOptions& options);
 
 }  // namespace concertina

@@ -22,14 +22,14 @@
 namespace concertina {
 namespace {
 
-// The matrix products of a training step alone, a lower bound for the step's duration.
+// A training step's matrix products alone, a lower bound on the step's duration.
 // Invariant: shapes and counts come from a profile; the buffers are separate, and nothing is fused
 // after a product. On a CPU each product is measured in our tiles and as one oneDNN call, since
 // tiles that are too small would otherwise go unnoticed.
 class ProductsAlone {
  public:
-  /// `profile` covers `steps` steps. `backend` is used only for these products. `threads` is the
-  /// number for oneDNN's products of whole matrices; 0 skips them.
+  /// `profile` covers `steps` steps. `backend` is used only for these products. `threads` is used
+  /// for oneDNN's products of whole matrices; 0 skips them.
   ProductsAlone(const Profile& profile, std::unique_ptr<Backend> backend, double steps,
                 int threads);
 
@@ -181,7 +181,7 @@ std::map<std::string, double> phases_of(const TimedTrainer& bench) {
   return phases;
 }
 
-/// The bound from the durations of the last step. Collective.
+/// The bound computed from the durations of the last step. Collective.
 double schedule_bound(const TimedTrainer& bench, Communicator& world) {
   StageMeans mine(bench.trainer.layout()), all(bench.trainer.layout());
   mine.add(bench.row(), bench.record());
@@ -221,7 +221,7 @@ struct Rounds {
   }
 };
 
-/// A trainer of the whole batch on rank 0; null on other ranks and with one rank.
+/// A trainer for the whole batch on rank 0; null on other ranks and with only one rank.
 std::unique_ptr<TimedTrainer> single_rank(const RunConfig& config, Communicator& world,
                                           std::unique_ptr<Communicator>& self) {
   if (world.size() == 1) return nullptr;

@@ -1,5 +1,5 @@
 // Measures the rate of a real training step and its parts, for `concertina bench step`. Invariant:
-// every ratio compares interleaved measurements of the same process in the same run.
+// every ratio compares interleaved measurements by the same process in the same run.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,18 +19,18 @@ struct BenchOptions {
 
 /// Collective over `world`. Returns the same on every rank except for `kernels` and `phases`, which
 /// describe the rank itself. Keys: step_ms, tokens_per_s (medians); gemm_flops (of this rank's
-/// step), gemm_ms (the products of the busiest rank alone, each at the best rate of its whole
-/// matrices in the same round), gemm_limit = gemm_ms / step_ms; tiles_ms and tiles_limit, likewise
-/// at the rates of our tiles; peak_bytes. With more than one rank also single_tokens_per_s (rank 0
-/// computes the whole batch while the others are idle), scaling (speed-up over it / ranks),
-/// bound_ms (the schedule's makespan with the measured durations of F, I, W, B and STEP, without
-/// waits and transfers) and schedule_efficiency = bound_ms / step_ms. With CUDA graphs also
-/// issued_ms (a step whose kernels are issued one by one) and graph_speedup = issued_ms / step_ms.
-/// Ratios are medians over rounds.
+/// step), gemm_ms (the busiest rank's products alone, each at the best rate of its whole matrices
+/// in the same round), gemm_limit = gemm_ms / step_ms; tiles_ms and tiles_limit, the same at our
+/// tiles' rates; peak_bytes. With more than one rank also single_tokens_per_s (rank 0 computes the
+/// whole batch while the others are idle), scaling (speed-up over it / ranks), bound_ms (the
+/// schedule's makespan with the measured durations of F, I, W, B and STEP, without waits and
+/// transfers) and schedule_efficiency = bound_ms / step_ms. With CUDA graphs also issued_ms (a step
+/// whose kernels are issued one by one) and graph_speedup = issued_ms / step_ms. Ratios are medians
+/// over rounds.
 nlohmann::ordered_json bench_step(const RunConfig& config, Communicator& world,
                                   const BenchOptions& options);
 
-/// The model config of the project's published benchmarks, as "table.key=value".
+/// The model config in the project's published benchmarks, as "table.key=value".
 std::vector<std::string> bench_model();
 
 /// Formats the result as a table.

@@ -14,7 +14,7 @@ std::uint32_t random_word(std::int64_t step, std::int64_t sample, std::uint32_t 
              static_cast<std::uint32_t>(i))[0];
 }
 
-/// Number of targets of a sample of `length` tokens.
+/// Number of targets in a sample of `length` tokens.
 std::int64_t targets_of(const Field& field, std::int64_t length) {
   return field.most == 0 ? length : std::min(field.most, masked_count(length));
 }

@@ -1,4 +1,4 @@
-// Random samples of any model, with the work of real ones, for benchmarks and checks without data.
+// Random samples for any model, as costly as real ones, for benchmarks and checks without data.
 #pragma once
 
 #include <vector>

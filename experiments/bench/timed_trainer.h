@@ -1,5 +1,5 @@
-// A training on random samples for benchmarks of whole steps. Invariant: training only, on the
-// clock of its kernels, without data files, checkpoints or logs.
+// Training on random samples, to benchmark whole steps. Invariant: only trains, timed by the clock
+// of its kernels, without data files, checkpoints or logs.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@
 
 namespace concertina {
 
-/// Seconds of the STEP of `row` without waits for other ranks; 0 if it has none.
+/// Seconds that the STEP of `row` takes without waits for other ranks; 0 if it has none.
 double step_seconds(const std::vector<Action>& row, const StepRecord& record);
 
-/// The makespan of `plan` if all actions of a kind and stage take their mean duration, and STEP on
-/// each rank takes its entry in `steps`.
+/// The makespan of `plan` if every action takes the mean duration of its kind and stage, and each
+/// rank's STEP takes its entry in `steps`.
 double schedule_bound(const Plan& plan, const Layout& layout, const StageMeans& means,
                       const std::vector<double>& steps);
 
@@ -24,11 +24,11 @@ struct TimedTrainer {
   /// Starts from initial weights. Collective over `world`.
   TimedTrainer(const RunConfig& its_config, Communicator& world);
 
-  /// Trains the next step. Returns the seconds on this rank from the time when all ranks are ready.
+  /// Trains the next step. Returns this rank's seconds from the moment when all ranks are ready.
   /// Collective.
   double step();
   /// Like step(), with kernels recorded in `profile`, which may be slower. step() records them too
-  /// if that is free on the device.
+  /// if that costs the device nothing.
   double profiled_step();
   bool times_in_passing() const;
   /// Like step(), with every kernel issued separately instead of in a graph.

@@ -178,7 +178,7 @@ void require_output(const std::string& path, const std::string& option) {
   const fs::path name = fs::path(path).filename();
   if (why.empty() && fs::exists(path, error) &&
       (name == kResultsFile || name == kStudyFile || name == kRecordFile))
-    why = "the name is reserved for records of studies";
+    why = "this name is reserved for study records";
   if (!why.empty())
     throw_input(fmt::format("cannot write this file: {}", why), path,
                 fmt::format("{} FILE in a writable directory", option));

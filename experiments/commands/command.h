@@ -1,7 +1,7 @@
-// Subcommands: their description, shared options and how their body runs.
-// A subcommand is a file NAME.cc that defines command_NAME(), and an entry in the list of
-// meson.build. If NAME starts with the name of a group (program.cc), it belongs to that group:
-// schedule-draw is `schedule draw`.
+// Subcommands: their descriptions, their shared options and how they run.
+// A subcommand is a file NAME.cc that defines command_NAME(), and an entry in meson.build's list.
+// If NAME starts with a group's name (program.cc), it belongs to that group: schedule-draw is
+// `schedule draw`.
 // Invariant: parsing has no side effects; files are read and MPI starts when the command runs.
 #pragma once
 
@@ -28,18 +28,18 @@ using Runner = std::function<int(MpiEnvironment& mpi)>;
 
 struct Command {
   const char* help;
-  /// Adds the options to `app`; the runner owns them, so that they outlive the parsing.
+  /// Adds the options to `app`; the runner owns them, so that they outlive parsing.
   std::function<Runner(CLI::App& app)> add;
 };
 
-/// Base class of the options of a command.
+/// Base class of a command's options.
 struct CommandOptions {
   const CLI::App* app = nullptr;  // the parsed command line
   bool json = false;
 
   /// Whether `option` is on the command line.
   bool given(const char* option) const { return app->count(option) > 0; }
-  /// Options without effect are errors, like config keys. If `option` is given, needs() throws
+  /// As with config keys, options without effect are errors. If `option` is given, needs() throws
   /// Error{bad_input} unless `other` is `there`, and excludes() throws if it is.
   void needs(const char* option, const std::string& other, bool there) const;
   void excludes(const char* option, const std::string& other, bool there) const;
@@ -60,7 +60,7 @@ void add_json_option(CLI::App& app, CommandOptions& options);
 /// Adds --newest, for a run that keeps its best checkpoint.
 void add_newest_option(CLI::App& app, bool& newest);
 
-/// Validators of an option's text, since CLI::Range accepts NaN and reads 010 as eight: a decimal
+/// Validators for an option's text, since CLI::Range accepts NaN and reads 010 as eight: a decimal
 /// integer from `low` to `high`, and a finite number in that range.
 CLI::Validator whole_number(std::int64_t low, std::int64_t high);
 CLI::Validator number(double low, double high);
@@ -78,7 +78,7 @@ CLI::Option* add_default_option(CLI::App& app, const char* name, Value& value,
 RunConfig load(const ConfigOptions& options);
 
 /// Throws Error{bad_input} unless a file can be created or replaced at `path`, the value of
-/// `option`: not a device, a directory or a record of a study.
+/// `option`: not a device, a directory or a study record.
 void require_output(const std::string& path, const std::string& option);
 /// Throws Error{bad_input} with `fix` if `path` exists.
 void require_nothing_at(const std::string& path, const std::string& fix);
@@ -115,7 +115,7 @@ Command make_command(const char* help, Declare declare, Body body) {
           }};
 }
 
-/// Like run_program() of program.h, for a program `name` with other commands.
+/// Like run_program() in program.h, for a program `name` with other commands.
 int run_program(int argc, char** argv, const char* name, std::span<const Entry<Command>> commands);
 
 }  // namespace concertina

@@ -37,14 +37,14 @@ Split split_of(const EvalOptions& options) {
   return options.split == "test" ? Split::test : Split::validation;
 }
 
-/// Returns the commit of `step`. Throws Error{bad_input} with all steps if it is missing.
+/// Returns the commit of `step`. Throws Error{bad_input} that lists all steps if it is missing.
 std::string commit_of(const std::string& checkpoints, std::int64_t step) {
   std::vector<std::int64_t> steps;
   for (const Commit& commit : list_commits(checkpoints)) {
     if (commit.step == step) return commit.path;
     steps.push_back(commit.step);
   }
-  throw_input(fmt::format("no checkpoint of step {}", step), checkpoints,
+  throw_input(fmt::format("no checkpoint for step {}", step), checkpoints,
               steps.empty() ? "a run directory with checkpoints"
                             : fmt::format("one of: {}", fmt::join(steps, ", ")));
 }
@@ -65,7 +65,7 @@ void require_held_out(Launch& launch, const nlohmann::json& then) {
     if (!now.contains(key)) continue;
     const nlohmann::json was = value_then(then, key);
     if (was.is_null() || was == now[key]) continue;
-    throw_input(fmt::format("{} changed from {} to {}, so that the held-out data differs", key,
+    throw_input(fmt::format("{} changed from {} to {}, so the held-out data differs", key,
                             was.get<std::string>(), now[key].get<std::string>()),
                 launch.config.where(key),
                 fmt::format("{} = {}, or --files FILE to evaluate other data", key,

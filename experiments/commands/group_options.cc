@@ -27,7 +27,7 @@ void add_trial_options(CLI::App& app) {
       app, "--stopped",
       "include trials that a search stopped, with the metrics of their completed steps");
   add_passed_flag(app, "--mixed",
-                  "average trials of different programs or processors, with a note");
+                  "average trials from different programs or processors, with a note");
 }
 
 void add_group_options(CLI::App& app, CommandOptions& options) {
@@ -36,15 +36,15 @@ void add_group_options(CLI::App& app, CommandOptions& options) {
                   "columns to average; append :min or :max to set the better direction (default: "
                   "the study's metric, loss, tokens_per_s, median_step_ms, bubble and peak_bytes)");
   add_list_option(app, "--by", "COLUMN,...",
-                  "columns that define groups (default: all axes but run.seed)");
+                  "columns that define groups (default: all axes except run.seed)");
   add_list_option(app, "--baseline", "COLUMN=VALUE,...",
                   "groups that others are compared with; each group is compared with the one that "
-                  "equals it in all other columns; none: no comparison (default: the first group, "
+                  "matches it in all other columns; none: no comparison (default: the first group, "
                   "if groups have several trials)");
-  add_text_option(app, "--pair", "COLUMN", "column whose equal values pair trials for comparison")
+  add_text_option(app, "--pair", "COLUMN", "column whose values pair trials for comparison")
       ->default_str("run.seed");
   add_text_option(app, "--test", "TEST",
-                  "test of pairs: t (paired t test) or wilcoxon (signed-rank test)")
+                  "paired test: t (paired t test) or wilcoxon (signed-rank test)")
       ->check(CLI::IsMember({"t", "wilcoxon"}))
       ->default_str("t");
   add_text_option(app, "--correction", "NAME",
@@ -55,9 +55,9 @@ void add_group_options(CLI::App& app, CommandOptions& options) {
                   "confidence of intervals; p-values below 1 - confidence are marked")
       ->check(number(0, 1))
       ->default_str("0.95");
-  add_equivalent_options(app, "the [equivalence] of the study's file");
+  add_equivalent_options(app, "[equivalence] in the study's file");
   add_repeated_option(app, "--to", "METRIC=NUMBER|baseline",
-                      "add a column of the training seconds until a held-out metric reaches a "
+                      "add a column with the training seconds until a held-out metric reaches a "
                       "number or the baseline's last value (baseline-0.005: slightly below it); "
                       "may be repeated");
   add_repeated_option(app, "--where", "COLUMN=VALUE",

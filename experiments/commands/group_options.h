@@ -1,4 +1,4 @@
-// Options of commands that are implemented in Python: selecting, grouping and comparing trials.
+// Options for commands that are implemented in Python: selecting, grouping and comparing trials.
 #pragma once
 
 #include <string>

@@ -35,12 +35,12 @@ CONCERTINA_COMMANDS(CONCERTINA_DECLARE, Command, command_)
 
 namespace {
 
-/// A group of commands, whose names in the list of meson.build begin with "NAME-".
+/// A group of commands, whose names in meson.build's list begin with "NAME-".
 struct Group {
   const char* name;
   const char* help;
   const char* default_value = "";  // default subcommand
-  const char* footer = "";         // footer of the help of the group and its commands
+  const char* footer = "";         // footer in the help of the group and its commands
 };
 constexpr Group kGroups[] = {
     {"checkpoint", "inspect, verify, import or export checkpoints"},
@@ -245,7 +245,7 @@ int run_program(int argc, char** argv) {
 int run_program(int argc, char** argv, const char* name, std::span<const Entry<Command>> commands) {
   // Block signals before slow work: an early signal then stops the run after its first step.
   if (argc > 1 && std::string_view(argv[1]) == "train") hold_stop_signals();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file over the size limit is an error of write(), not a crash
+  std::signal(SIGXFSZ, SIG_IGN);  // a file over the size limit fails write(), not the program
   // Must outlive every exception: destroying it earlier would truncate the error message.
   MpiEnvironment mpi;
   const int code = run_to_exit(mpi, [&] {

@@ -14,7 +14,7 @@ namespace concertina {
 /// (README, "Exit codes").
 int run_program(int argc, char** argv);
 
-/// The subcommand of that name, or null.
+/// The subcommand with that name, or null.
 const CLI::App* subcommand_of(const CLI::App& app, std::string_view name);
 /// The default subcommand of a group, such as `plan show` for `plan`, or null.
 const CLI::App* default_subcommand(const CLI::App& app);

@@ -1,4 +1,4 @@
-// `concertina quickstart`: a first run with the recipe and text of the installation.
+// `concertina quickstart`: a first run with the installed recipe and text.
 #include <fmt/format.h>
 
 #include <algorithm>

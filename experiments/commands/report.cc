@@ -1,5 +1,5 @@
-// `concertina report`: declares the options and computes the data of recorded steps that only the
-// program has (--data); Python writes the page.
+// `concertina report`: declares the options and computes the data on recorded steps that only the
+// program can (--data); Python writes the page.
 #include "experiments/commands/group_options.h"
 #include "experiments/report/recorded_metrics.h"
 
@@ -50,7 +50,7 @@ void add_report_options(CLI::App& app, ReportOptions& options) {
 
 Command command_report() {
   return make_command<ReportOptions>(
-      "write a page on a run: predicted and measured timelines, bubble, memory, curves",
+      "write a page about a run: predicted and measured timelines, bubble, memory, curves",
       add_report_options, run_report);
 }
 

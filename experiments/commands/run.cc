@@ -37,7 +37,7 @@ nlohmann::ordered_json summary_json(const SuperviseSummary& summary) {
           {"why", summary.why}};
 }
 
-/// Reports to the supervisor if a rank of the run is stopped on this host.
+/// Reports to the supervisor if a rank of the run has been stopped on this host.
 void check_for_stopped(const std::string& directory) {
   for (PersistentState stopped{.free_at = now()}; !stopped.exceeds(kStopLimit);
        std::this_thread::sleep_for(std::chrono::milliseconds(300))) {
@@ -46,7 +46,7 @@ void check_for_stopped(const std::string& directory) {
   }
   append_fault(directory,
                {.kind = FaultKind::stopped,
-                .what = fmt::format("a rank on {} is stopped by a signal", host_name())});
+                .what = fmt::format("a rank on {} has been stopped by a signal", host_name())});
 }
 
 /// Handles a supervisor's request to this host before the host counts as available: kill leftover

@@ -40,7 +40,7 @@ void add_soak_options(CLI::App& app, SupervisedOptions& options) {
       ->default_str("180");
   add_text_option(app, "--at-most", "INT", "maximum number of faults (default: unlimited)")
       ->check(whole_number(0, 1 << 30));
-  add_text_option(app, "--seed", "UINT", "random seed of the kinds and times of faults")
+  add_text_option(app, "--seed", "UINT", "random seed for the kinds and times of faults")
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->default_str("1");
   add_text_option(app, "--out", "DIR",

@@ -36,7 +36,7 @@ RunConfig config_of(const std::vector<std::string>& words, const std::string& co
   return load(options);
 }
 
-/// The number of ranks of the config's layout.
+/// The number of ranks in the config's layout.
 int ranks_of(const RunConfig& config) {
   const ParallelSection& parallel = config.parallel;
   if (!parallel.layout.pipelines.empty()) return rank_count(parallel.layout);

@@ -25,8 +25,8 @@ void add_supervised_options(CLI::App& app, SupervisedOptions& options);
 SupervisedTraining supervised_training(const SupervisedOptions& options,
                                        const std::string& command);
 
-/// Trains to the end, relaunching as needed, and logs the outcome unless `json`. Blocks the stop
-/// signals of the process from then on.
+/// Trains to the end, relaunching as needed, and logs the outcome unless `json`. Blocks the
+/// process's stop signals from then on.
 SuperviseSummary run_supervised(const SupervisedTraining& training, bool json);
 
 }  // namespace concertina

@@ -50,7 +50,7 @@ struct DiskSpeed {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DiskSpeed, syncs, written)
 
-/// The median of each value; the better of the two middle ones for an even number.
+/// The median of each value; the better of the two middle ones for an even count.
 LinkSpeed better_middle(std::vector<LinkSpeed> links) {
   if (links.empty()) return {};
   const auto middle = links.begin() + static_cast<std::ptrdiff_t>((links.size() - 1) / 2);
@@ -105,7 +105,7 @@ std::map<std::string, std::string> environment_that_matters() {
   return found;
 }
 
-/// Seconds that the CPUs of this host have worked since boot.
+/// Seconds that the CPUs of this host have been busy since boot.
 double worked_seconds(const std::set<int>& cpus) {
   std::ifstream file("/proc/stat");
   double ticks = 0;
@@ -136,7 +136,7 @@ double limit_of(int resource) {
 }
 
 /// Examines a host; values that cannot be read are 0 or empty. All ranks sleep meanwhile, so that
-/// work on the `usable` CPUs is from other processes.
+/// work on the `usable` CPUs comes from other processes.
 nlohmann::json look_at_host(int ranks, const std::set<int>& usable) {
   std::string processor = cpu_model();
   for (const std::string& set : cpu_instruction_sets()) processor += " " + set;
@@ -170,7 +170,7 @@ double clock_ahead(Communicator& hosts) {
 }
 
 /// Measures each pair of hosts in one of hosts - 1 rounds, and pairs with a seemingly slow link
-/// again, for a limited time and only those of the first rounds. Collective.
+/// again, for a limited time and only those from the first rounds. Collective.
 std::vector<LinkSpeed> measure_links(Communicator& hosts, Watchdog& watchdog) {
   constexpr double kAgainSeconds = 3, kNever = std::numeric_limits<double>::infinity();
   constexpr int kRoundsAgain = 16;
@@ -241,7 +241,7 @@ void try_lock(const std::string& path, std::optional<FileLock>& lock, nlohmann::
 }
 
 /// Tests the directory of runs: the first host creates a file there and locks it. Returns the usual
-/// speed of the disks. Collective.
+/// disk speed. Collective.
 DiskSpeed try_directory(Communicator& hosts, const std::string& directory, nlohmann::json& host) {
   host.update({{"seen", true},      // the file is visible
                {"excluded", true},  // the lock is held elsewhere

@@ -1,8 +1,8 @@
 // Measures a cluster from the ranks of a launch.
 // Invariants: one rank per host measures while the others sleep; no files are left behind. The
-// duration is independent of the number of ranks: 1 s plus 0.3 s per host, with slow links another
-// 0.4 s per host at 50 Mbit/s, and 3 s more to repeat slow measurements of each of links, run.dir
-// and disks. The launch aborts if a rank does not respond for 30 s.
+// duration is independent of the number of ranks: 1 s plus 0.3 s per host, another 0.4 s per host
+// if links have only 50 Mbit/s, and 3 s more each for links, run.dir and disks if slow measurements
+// are repeated. The launch aborts if a rank does not respond for 30 s.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,8 +19,8 @@ namespace concertina {
 nlohmann::json measure_cluster(MpiEnvironment& mpi, const std::string& directory, int threads);
 
 /// The host that `host` is paired with in one of the rounds of a round-robin tournament, in which
-/// each pair meets once; nothing if it pauses. There are hosts - 1 rounds, or hosts rounds if that
-/// is odd.
+/// each pair meets once; nothing if it sits out. There are hosts - 1 rounds, or hosts rounds if
+/// that is odd.
 std::optional<int> opponent(int host, int round, int hosts);
 
 }  // namespace concertina

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the documents as a site with search. Nothing is fetched, by the build or by the site.
-# It needs mkdocs with the theme material: apt-get install mkdocs-material, or pip install mkdocs-material.
-# Where doxygen is installed, api/ of the site has the C++ interfaces.
+# Builds the documents as a site with search. Neither the build nor the site fetches anything.
+# Requires mkdocs with the material theme: apt-get install mkdocs-material, or pip install mkdocs-material.
+# If doxygen is installed, api/ on the site documents the C++ interfaces.
 # usage: bash experiments/guide/site.sh [--out DIR] [--serve]
-# --out: build/site unless given; --serve: shows it at http://localhost:8000 (from files alone, search does not work)
+# --out: default build/site; --serve: serves it at http://localhost:8000 (from files alone, search does not work)
 # Exit code 77 (a skipped test to Meson): mkdocs or the theme is missing.
 set -euo pipefail
 out=build/site serve=

@@ -102,7 +102,7 @@ RunConfig with_isa(RunConfig config, const std::string& isa) {
 std::shared_ptr<const Dataset> open_data(const RunConfig& config,
                                          const std::shared_ptr<const Tokenizer>& tokenizer) {
   if (data_files(config).empty()) return nullptr;
-  // Includes the marks: a mask is a token as well.
+  // Includes the special tokens: a mask is a token as well.
   const bool masks = task_of(config.model.family, config.model.task).masks;
   const std::shared_ptr<const Dataset> dataset =
       open_sources(config, tokenizer, [&](std::shared_ptr<const Dataset> source) {
@@ -124,7 +124,7 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
                             dataset->classes()[0]),
                 config.where(files_key(config)), "data with at least two classes");
   if (declared && classes > 0 && classes != config.model.classes)
-    throw_input(fmt::format("the model has {1} {0}, the data {2}",
+    throw_input(fmt::format("the model has {1} {0}, but the data has {2}",
                             dataset->classes().empty() ? "scores" : "classes", config.model.classes,
                             classes),
                 config.where("model.classes"), fmt::format("model.classes = {}", classes));

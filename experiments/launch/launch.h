@@ -1,4 +1,4 @@
-// The start of train, eval and generate: agreement of the ranks, the data, and the trainer.
+// Starts train, eval and generate: makes the ranks agree, and creates the data and the trainer.
 #pragma once
 
 #include <memory>
@@ -41,24 +41,24 @@ class Launch {
   bool leads() const { return world.rank() == 0; }
   /// shared_cores() of its ranks; 0 if they compute on GPUs.
   int cores_shared() const { return config.run.device == "cpu" ? shared_cores(cores, threads) : 0; }
-  /// numerics_identity() of this run including its whole text and the properties of the machine
-  /// that affect bits. `remember`: store the text's SHA-256 in the run directory. Collective.
+  /// The numerics_identity() of this run, including its whole text and machine properties that
+  /// affect bits. `remember`: store the text's SHA-256 in the run directory. Collective.
   nlohmann::json identity(bool remember = true);
   /// Called once every rank has its weights: from now on the watchdog aborts the run if a rank
   /// hangs. Collective.
   void begin();
 };
 
-/// For commands that only use the results of a run. Uses the layout of the training if it fits the
-/// world, otherwise one that follows from the world size, and logs which. Collective.
+/// For commands that only use the results of a run. Uses the training layout if it fits the world,
+/// otherwise one derived from the world size, and logs which. Collective.
 std::unique_ptr<Launch> open_launch(RunConfig config, MpiEnvironment& mpi,
                                     const std::string& command);
 
-/// Returns the facts that are known when training starts. `from`: number of steps done before.
+/// Returns the facts that are known when training starts. `from`: number of steps already done.
 nlohmann::ordered_json launch_facts(const Launch& launch, std::int64_t from);
 
-/// The line of one launch in launches.jsonl. It is written at the start; it has no end while the
-/// launch runs or if it was killed. Other lines stay unchanged, and no failure here aborts a run.
+/// A launch's line in launches.jsonl, written at the start. The end is missing while the launch
+/// runs or if it was killed. Other lines stay unchanged, and no failure here aborts a run.
 class LaunchRecord {
  public:
   /// Appends `facts`, without an end, to `path`.

@@ -94,7 +94,7 @@ void remove_files(const std::set<std::string>& files) {
     if (!is_in_use(file)) fs::remove_all(file, ignored);
 }
 
-/// The target of a link of /proc/N; empty if it cannot be read.
+/// The target of a link in /proc/N; empty if it cannot be read.
 std::string link_of(pid_t process, const char* name) {
   std::error_code unknown;
   return fs::read_symlink(fmt::format("/proc/{}/{}", process, name), unknown).string();

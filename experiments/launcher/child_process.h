@@ -21,7 +21,7 @@ struct ChildOptions {
   std::string program;  // path of what words[0] launches; empty: not needed
 };
 
-/// A snapshot of the processes of a launch on this host.
+/// A snapshot of a launch's processes on this host.
 struct ProcessFacts {
   double at = 0;            // time of the snapshot, as of now()
   std::size_t ranks = 0;    // processes that execute the program
@@ -41,7 +41,7 @@ class ChildProcess {
   ChildProcess& operator=(ChildProcess&&) = delete;
 
   std::optional<int> exit_code() { return process_.exit_code(); }
-  /// Returns false after kill_all(): whatever that left cannot be killed.
+  /// Returns false after kill_all(): whatever survived that cannot be killed.
   bool has_descendants() const;
   /// Finds the processes that run ChildOptions::program on this host. Also records the files that
   /// MPI created for them, which kill_all() removes, since nothing else does after a SIGKILL. Cost:
@@ -63,11 +63,11 @@ class ChildProcess {
   Process process_;
 };
 
-/// The processes of this host with this mark, ascending, excluding the calling process. `program`:
-/// the program that they must execute; empty: any.
+/// The processes on this host with this mark, in ascending order, without the calling process.
+/// `program`: the program that they must execute; empty: any.
 std::vector<pid_t> marked(const std::string& mark, const std::string& program = "");
-/// Sends SIGKILL to all processes of this user on this host with this mark and waits up to some
-/// seconds until they are gone. Returns their number.
+/// Sends SIGKILL to all of this user's processes on this host with this mark and waits a few
+/// seconds for them to exit. Returns their number.
 int kill_marked(const std::string& mark);
 
 }  // namespace concertina

@@ -1,5 +1,5 @@
-// Hosts on which ranks are started, and their numbers of slots. Invariant: hosts are distinct, and
-// each has at least one slot.
+// Hosts on which ranks are started, with their slot counts. Invariant: hosts are distinct, and each
+// has at least one slot.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ std::string hosts_text(const std::vector<Host>& hosts);
 int slots_of(const std::vector<Host>& hosts);
 
 /// The first of these hosts that together have slots for `ranks` ranks, the last one reduced to the
-/// slots that are needed; all hosts if there are too few slots.
+/// slots needed; all hosts if there are too few slots.
 std::vector<Host> first_slots(const std::vector<Host>& hosts, int ranks);
 
 }  // namespace concertina

@@ -33,11 +33,11 @@ std::vector<std::string> launch_words(const std::string& command, int ranks,
 std::string shell_line(const std::vector<std::string>& words);
 
 /// Throws Error{bad_input} if the launcher is not an executable program, has an unknown
-/// placeholder, or lacks {hosts} although `hosts` are given.
+/// placeholder, or lacks {hosts} although `hosts` were given.
 void require_launcher(const std::string& command, const std::string& where = kLauncherKey,
                       const std::string& hosts = {});
 
-/// Returns the Open MPI settings of experiments/env.sh that the environment does not contain yet:
+/// Returns the Open MPI settings from experiments/env.sh that the environment does not contain yet:
 /// more ranks than cores are allowed, no rank is bound to a core, root may launch. Also makes a
 /// daemon on another host exit within seconds once it has lost its launch.
 std::map<std::string, std::string> launch_environment();

@@ -1,5 +1,5 @@
-// The Slurm job of this process, queried through Slurm's commands. Invariants: no library of Slurm
-// is linked; outside a job, or if a command is not on PATH, queries return nothing.
+// The Slurm job of this process, queried through Slurm's commands. Invariants: no Slurm library is
+// linked; outside a job, or if a command is not on PATH, queries return nothing.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@ namespace concertina {
 std::optional<int> slurm_restarts();
 /// The number of nodes of this job; 0 outside a job.
 int slurm_nodes();
-/// The nodes of this job with their numbers of tasks; empty outside a job and for a job on one
-/// node. Throws bad input if scontrol is missing, or srun if mpirun is to start ranks there; a
+/// The nodes of this job with their numbers of tasks; empty outside a job and for a single-node
+/// job. Throws bad input if scontrol is missing, or srun if mpirun is to start ranks there; a
 /// failure if Slurm does not report the nodes.
 std::vector<Host> slurm_hosts(bool by_mpirun);
 

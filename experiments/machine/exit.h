@@ -22,7 +22,7 @@ void print_error(const Error& error, int rank);
 ///
 /// Most errors, such as a wrong key, occur on all ranks at once, but the user needs only one
 /// message. So rank 0 reports at once, and the others wait for it to abort them. A rank that
-/// survives has its own error and reports it. Without communication, this cannot hang.
+/// survives has its own error and reports it. This needs no communication, so it cannot hang.
 int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body);
 
 }  // namespace concertina

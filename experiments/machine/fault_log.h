@@ -1,6 +1,6 @@
-// The lines of a run's faults.jsonl, the faults of a supervised launch as its ranks and the
-// supervisor detected them, and of its restarts.jsonl. Invariant: lines are appended whole; an
-// unreadable line is ignored.
+// The lines of a run's faults.jsonl (faults of a supervised launch, as detected by its ranks and
+// the supervisor) and restarts.jsonl. Invariant: lines are appended whole; an unreadable line is
+// ignored.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ enum class FaultKind : std::uint8_t {
   hung,         // a rank makes no progress
   unreachable,  // two hosts receive no heartbeats from each other
   lost,         // a host does not respond to the supervisor
-  launcher,     // the launcher starts no ranks, or does not return after they exited
+  launcher,     // the launcher starts no ranks, or does not return after they exit
   ended,        // the launch ended without a reported reason
   // The launch exits by itself after its ranks have reported one of these:
   refused,   // bad input
   diverged,  // training diverged and would do so again
-  failed,    // any other error except of a system call
+  failed,    // any other error that is not from a system call
 };
 /// The value of "fault" in a line, such as "died".
 std::string_view name_of(FaultKind kind);

@@ -1,4 +1,4 @@
-// Gathers small values from every rank on every rank or on the first, and shares failures.
+// Gathers small values from all ranks, on every rank or on the first, and shares failures.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ std::vector<nlohmann::json> gather_json(Communicator& world, const nlohmann::jso
 std::vector<nlohmann::json> gather_json_on_first(Communicator& world, const nlohmann::json& mine);
 
 /// Runs `work` on every rank. If it throws on any rank, all ranks run `cleanup` and then throw the
-/// Error of the first such rank; an error of `cleanup` is logged as a warning. Collective.
+/// Error of the first such rank; an error from `cleanup` is logged as a warning. Collective.
 void together(Communicator& world, const std::function<void()>& work,
               const std::function<void()>& cleanup = {});
 

@@ -1,6 +1,6 @@
-// Heartbeats between the hosts of a launch, outside MPI: detects neighbours that fell silent.
+// Heartbeats between the hosts of a launch, outside MPI: detects neighbours that went silent.
 // Invariants: a host sends only to the previous and the next host, however many there are; a host
-// that was never heard (because of a firewall, for example) is never reported; nothing here blocks.
+// never heard from (because of a firewall, for example) is never reported; nothing here blocks.
 #pragma once
 
 #include <netinet/in.h>
@@ -51,7 +51,7 @@ class Heartbeats {
     std::int32_t host = 0;
     SilentHost names;
     std::vector<sockaddr_in> addresses;  // of its ranks
-    PersistentState silence;             // free_at 0: never heard, or it has left
+    PersistentState silence;             // free_at 0: never heard from, or it has left
     bool left = false;                   // on purpose
   };
 

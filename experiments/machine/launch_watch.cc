@@ -20,7 +20,7 @@ namespace concertina {
 namespace {
 
 constexpr double kLookSeconds = 0.1;
-/// Checks before a warning that a SIGTERM is pending until the end of a long step.
+/// Number of checks before a warning that SIGTERM is pending until a long step ends.
 constexpr Limit kSignalLimit{0, 5};
 /// mpirun kills the other ranks within 2 s of a rank's death. Other launchers may never do so.
 constexpr double kLauncherSeconds = 5;
@@ -32,7 +32,7 @@ constexpr unsigned kReportSeconds = 2;
 Error stop_of(const LocalState& state) {
   return {Exit::failure,
           fmt::format("{} {} stopped by a signal", ranks_text(state.stopped),
-                      state.stopped.size() == 1 ? "is" : "are"),
+                      state.stopped.size() == 1 ? "has been" : "have been"),
           host_name(), fmt::format("to resume: kill -CONT {}", fmt::join(state.stopped_ids, " "))};
 }
 
@@ -63,7 +63,7 @@ Error death_of(const std::vector<int>& ranks, std::int64_t committed) {
   return {Exit::failure,
           fmt::format("{} {} died: killed from outside, out of memory, or a crash",
                       ranks_text(ranks), ranks.size() == 1 ? "has" : "have"),
-          fmt::format("{}; `dmesg` there lists processes that were killed for memory", host_name()),
+          fmt::format("{}; `dmesg` there lists processes killed when memory ran out", host_name()),
           fix};
 }
 
@@ -95,8 +95,8 @@ bool LaunchWatch::sleep(double seconds) {
 void LaunchWatch::report(FaultKind fault, const std::vector<int>& ranks, const Error& error) const {
   if (supervised_.empty() && fault == FaultKind::died) return print_error(error, rank_);
   if (supervised_.empty())
-    return log::warn("{} ({}): the other ranks wait for it; {}", error.message(), error.where(),
-                     error.fix());
+    return log::warn("{} ({}): the other ranks are waiting for it; {}", error.message(),
+                     error.where(), error.fix());
   // This host may be the isolated one. Then its ranks must not continue alongside a later launch,
   // no launcher can reach them, and shared storage may not respond.
   const bool cut_off = fault == FaultKind::unreachable;

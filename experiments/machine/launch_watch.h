@@ -1,7 +1,7 @@
-// Watches a launch while its main thread is in a step, which never ends after the death or stop of
-// another rank or the loss of a host, and detects a launcher that is about to kill the ranks before
-// the step ends. Invariant: it only reports what happened and how to fix it, and aborts a launch
-// that cannot continue; one with a stopped rank or a lost host only if it is supervised.
+// Watches a launch while its main thread is in a step, which never ends once another rank has died
+// or stopped or a host is lost, and detects a launcher that is about to kill the ranks before the
+// step ends. Invariant: it only reports what happened and how to fix it, and aborts a launch that
+// cannot continue; one with a stopped rank or a lost host only if it is supervised.
 #pragma once
 
 #include <atomic>
@@ -30,10 +30,10 @@ class LaunchWatch {
   LaunchWatch(const LaunchWatch&) = delete;
   LaunchWatch& operator=(const LaunchWatch&) = delete;
 
-  /// Called if the command trains; its newest checkpoint is of `step`, or 0 if there is none yet.
+  /// Called if the command trains; its newest checkpoint is from `step`, or 0 if there is none yet.
   void committed(std::int64_t step) noexcept { committed_ = step; }
 
-  /// Called on every rank if the caller can continue without up to `ranks` ranks that die
+  /// Called on every rank if the caller can continue after up to `ranks` ranks have died
   /// (LostRanks). Has no effect if MPI cannot, or if the launch is not supervised.
   void expect_loss(int ranks);
 

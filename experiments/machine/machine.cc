@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The first line of a file of /proc or /sys; empty if it cannot be read.
+/// The first line of a file in /proc or /sys; empty if it cannot be read.
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -25,7 +25,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-/// The value after "key   : value" of the first such line in /proc/cpuinfo.
+/// The value in the first line "key : value" of /proc/cpuinfo.
 std::string cpuinfo(const std::string& key) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -58,7 +58,7 @@ struct GroupMemory {
 };
 
 /// The memory of the control group in `directory`; nullopt if it has no limit. Clean file pages
-/// count as left because the kernel can reclaim them.
+/// count as free because the kernel can reclaim them.
 std::optional<GroupMemory> group_memory(const std::string& directory, const char* limit_file,
                                         const char* used_file, const char* prefix) {
   const auto limit = number(first_line(directory + limit_file));

@@ -14,7 +14,7 @@ namespace concertina {
 std::vector<int> allowed_cpus(int process = 0);
 /// The first of each set of `cpus` that are hardware threads of the same core.
 std::vector<int> one_per_core(const std::vector<int>& cpus);
-/// The number of CPUs worth of time that the control group grants, set by a container's `--cpus`.
+/// The CPU time that the control group grants, in CPUs, as set by a container's `--cpus`.
 std::optional<double> cpu_quota();
 /// Returns "0-3,8" for {0, 1, 2, 3, 8}, which must be ascending.
 std::string to_ranges(const std::vector<int>& numbers);
@@ -22,7 +22,7 @@ std::string to_ranges(const std::vector<int>& numbers);
 std::string ranks_text(const std::vector<int>& ranks);
 
 std::string cpu_model();
-/// The number of runnable processes of the host, averaged over a minute; 0 if unknown.
+/// The number of runnable processes on the host, averaged over a minute; 0 if unknown.
 double load_average();
 /// The instruction sets of this processor that kernels use: avx2, avx512f, avx512_bf16, amx_bf16.
 std::vector<std::string> cpu_instruction_sets();

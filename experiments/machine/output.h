@@ -1,4 +1,4 @@
-// The program's output: on stdout once per launch, with errors detected; progress on stderr.
+// The program's output: on stdout once per launch, with write errors detected; progress on stderr.
 #pragma once
 
 #include <cstdio>
@@ -15,7 +15,7 @@ void print_once(const std::string& text);
 void flush_output();
 Error lost_output();
 
-/// The number of columns of the terminal that `stream` writes to; 80 if unknown.
+/// The width in columns of the terminal that `stream` writes to; 80 if unknown.
 int terminal_columns(std::FILE* stream);
 
 /// A progress line at the bottom of a terminal. Write errors never stop the work.
@@ -43,8 +43,8 @@ class StatusLine {
   bool terminal_, drawn_ = false;
 };
 
-/// Wraps `text` between words into lines of at most `columns`, indented like the description of an
-/// option in a help text. Longer words are not split.
+/// Wraps `text` between words into lines of at most `columns`, indented like an option's
+/// description in a help text. Longer words are not split.
 std::string wrapped(const std::string& text, int columns);
 
 /// One line of JSON; invalid UTF-8, for example in a file name, is replaced.

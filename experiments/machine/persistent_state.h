@@ -1,17 +1,17 @@
 // Measures how long a condition has been observed without interruption. Invariant: pure. The
 // observer may have been stopped together with what it observes, so the number of observations
-// counts in addition to the clock.
+// counts as well as the clock.
 #pragma once
 
 namespace concertina {
 
-/// A condition lasts too long if it exceeds these seconds and is seen in that many checks in a row.
+/// A condition lasts too long if it exceeds this time and is seen in this many checks in a row.
 struct Limit {
   double seconds = 0;
   int looks = 1;
 };
 /// A process counts as stopped by a signal after this time: debuggers and tools that migrate
-/// processes stop them for shorter times.
+/// processes stop them more briefly.
 inline constexpr Limit kStopLimit{1.2, 4};
 
 struct PersistentState {

@@ -26,7 +26,7 @@ class ProbeFile {
 };
 
 /// The file of the ProbeFile that `place` belongs to, as seen through this rank's `path`; empty if
-/// it has not appeared after kProbeSeconds. Network file systems cache missing files for some time.
+/// it has not appeared after kProbeSeconds. Network file systems cache its absence for some time.
 constexpr double kProbeSeconds = 3;
 std::string find_probe(const nlohmann::json& place, const std::string& path);
 

@@ -1,5 +1,5 @@
-// SIGTERM, SIGINT (Ctrl-C), SIGUSR1, SIGHUP (a lost terminal) and SIGXCPU (a batch system's limit
-// of CPU time) request a checkpoint and an orderly exit (exit code 75). Invariant: no handler of
+// SIGTERM, SIGINT (Ctrl-C), SIGUSR1, SIGHUP (a lost terminal) and SIGXCPU (a batch system's
+// CPU-time limit) request a checkpoint and an orderly exit (exit code 75). Invariant: no handler of
 // this program ever runs. oneDNN's products (2.6) point the stack register into the heap, so a
 // signal frame during a product would overwrite data there.
 #pragma once

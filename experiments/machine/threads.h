@@ -13,9 +13,9 @@ struct RankCores {
   std::string host;
   std::vector<int> cpus;   // logical
   std::vector<int> cores;  // one logical CPU of each core
-  double quota = 0;        // CPUs worth of time that the control group grants; 0: no limit
+  double quota = 0;        // CPU time that the control group grants, in CPUs; 0: no limit
   std::string processor = {};
-  double load = 0;  // runnable processes of the host, averaged over a minute
+  double load = 0;  // runnable processes on the host, averaged over a minute
 };
 
 /// The cores of this process.
@@ -32,7 +32,7 @@ struct ThreadWarning {
 std::vector<ThreadWarning> thread_warnings(const std::vector<RankCores>& ranks,
                                            const std::vector<int>& threads);
 
-/// The number of ranks of a host that can run at once with `threads` threads each, if the host has
+/// The number of ranks on a host that can run at once with `threads` threads each, if the host has
 /// more ranks than that; the minimum over such hosts. 0: no ranks share cores.
 int shared_cores(const std::vector<RankCores>& ranks, int threads);
 

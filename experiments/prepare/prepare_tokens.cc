@@ -231,7 +231,7 @@ TokenFileInfo join_chunks(Communicator& world, const RankShare& share, std::uint
   return info;
 }
 
-/// Locks `out`, so that one process at a time prepares it.
+/// Locks `out`, so that only one process at a time prepares it.
 FileLock open_parts(const std::string& out, const std::string& folder) {
   if (std::error_code error; std::filesystem::exists(out, error))
     throw_input("the file already exists", out, "another --out, or remove the file");

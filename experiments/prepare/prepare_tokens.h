@@ -1,4 +1,4 @@
-// Encodes text into a token file with all ranks. Invariants: the bytes of the file do not depend on
+// Encodes text into a token file on all ranks. Invariants: the bytes of the file do not depend on
 // the number of ranks, the chunk size or the number of kills and restarts; a file with the final
 // name is complete and durable.
 #pragma once
@@ -20,8 +20,8 @@ struct PreparedText {
 
 /// Writes `out`, which must not exist. Chunks of text are distributed round-robin; each rank stores
 /// its tokens in the folder `out`.parts, which the next attempt of the same command reuses and
-/// which is removed at the end. Chunks there that are damaged, or of another text, tokenizer or
-/// options, are encoded again, with a warning. All ranks must share a file system. Input errors:
+/// which is removed at the end. Chunks there that are damaged, or belong to another text, tokenizer
+/// or options, are encoded again, with a warning. All ranks must share a file system. Input errors:
 /// those of TextChunks::encode(); another process is preparing this file; a text without tokens.
 /// Failures: file errors; the text changed meanwhile. Collective.
 PreparedText prepare_tokens(Communicator& world, const Corpus& corpus, const Tokenizer& tokenizer,

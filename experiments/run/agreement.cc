@@ -61,7 +61,7 @@ const std::string* find_claim(const std::vector<RankClaim>& claims, const std::s
   return found == claims.end() ? nullptr : &found->value;
 }
 
-/// Errors of the file are reported where it is parsed.
+/// Errors in the file are reported where it is parsed.
 std::string file_digest(const std::string& path) try {
   return sha256_hex(read_file(path, kMostScheduleBytes));
 } catch (const Error&) {
@@ -107,8 +107,8 @@ nlohmann::json difference(const std::vector<std::vector<RankClaim>>& all, const 
   return refusal_of("the ranks do not agree", "start of the run", "one program for all ranks");
 }
 
-/// An instruction set that the processors of some ranks lack; null if all have it. `isas`: the
-/// number of instruction sets of each rank.
+/// An instruction set that some ranks' processors lack; null if all have it. `isas`: the number of
+/// instruction sets of each rank.
 nlohmann::json missing_isa(const std::vector<int>& isas, const RunConfig& config) {
   if (config.numerics.isa == "auto" || config.run.device != "cpu") return nullptr;
   const std::vector<std::string_view> names = cpu::isa_names();

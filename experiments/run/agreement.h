@@ -1,6 +1,6 @@
-// Compares the settings that must be the same on all ranks of a job before anything that could hang
-// or give wrong results because of a difference. Layouts and plans are pure functions of these
-// settings. Invariant: every rank leaves agree() with the same result, or all with the same error.
+// Compares the settings that must be the same on all ranks of a job, before a difference can cause
+// hangs or wrong results. Layouts and plans are pure functions of these settings. Invariant: every
+// rank leaves agree() with the same result, or all with the same error.
 #pragma once
 
 #include <string>
@@ -18,15 +18,15 @@ struct RankClaim {
 };
 
 /// The claims of this process: program and command, how this thread rounds, variables that set
-/// keys, all config keys except paths and threads, the content of a schedule file, `data` (the
-/// fingerprint of the text), the version of oneDNN.
+/// keys, all config keys except paths and threads, a schedule file's contents, `data` (the text's
+/// fingerprint), oneDNN's version.
 std::vector<RankClaim> claims_of(const RunConfig& config, const std::string& command,
                                  const std::string& data);
 
 /// Collective. Throws bad input that names the first claim that differs, with its values and their
 /// ranks. Returns the instruction set for all ranks: `numerics.isa`, which is refused if a rank
-/// lacks it, or the best that every rank has; empty with a GPU. If all agree, each rank only sends
-/// a digest; otherwise each also sends its claims, a few KB, to rank 0.
+/// lacks it, or the best that every rank supports; empty with a GPU. If all agree, each rank only
+/// sends a digest; otherwise each also sends its claims, a few KB, to rank 0.
 std::string agree(Communicator& world, const RunConfig& config, const std::vector<RankClaim>& mine);
 
 }  // namespace concertina

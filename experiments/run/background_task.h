@@ -1,7 +1,7 @@
-// The work of a rank for a save that runs during its steps, and the agreement of all ranks on its
-// outcome: the one commit rule of all tiers (disk, memory, another host). Invariants: the thread of
-// a task never communicates; its failure is stored, never thrown; ranks agree by one number each,
-// which they exchange after each step anyway.
+// A rank's work for a save that runs during its steps, and the agreement of all ranks on its
+// outcome: the one commit rule of all tiers (disk, memory, another host). Invariants: a task's
+// thread never communicates; its failure is stored, never thrown; ranks agree through one number
+// each, which they exchange after each step anyway.
 #pragma once
 
 #include <atomic>
@@ -23,9 +23,9 @@ class BackgroundTask {
   BackgroundTask(const BackgroundTask&) = delete;
   BackgroundTask& operator=(const BackgroundTask&) = delete;
 
-  /// Runs `task`; `concurrent`: on a thread, unless the limit of threads is reached. `where`: the
-  /// place for a failure that is not an Error. `beat`: called on the waiting thread whenever the
-  /// task has made progress.
+  /// Runs `task`; `concurrent`: on a thread, unless the thread limit is reached. `where`: the place
+  /// for a failure that is not an Error. `beat`: called on the waiting thread whenever the task has
+  /// made progress.
   void start(const std::function<void()>& task, bool concurrent, const std::string& where,
              std::function<void()> beat = {});
   /// Whether the last task has finished; true if there was none.

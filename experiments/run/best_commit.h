@@ -1,4 +1,4 @@
-// The best model of a run by the evaluations during its training: checkpoint.best. Invariant: only
+// A run's best model according to the evaluations during training: checkpoint.best. Invariant: only
 // the newest commit states which commit is best; no run removes the best commit.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace concertina {
 /// Key of a run's progress, which commits store: see Selection.
 inline constexpr const char* kBestKey = "best";
 
-/// Selects a commit of a directory: the newest, or the best of the run if it keeps one.
+/// Selects a commit in a directory: the newest, or the best of the run if it keeps one.
 enum class Chosen { newest, best };
 
 struct BestCommit {

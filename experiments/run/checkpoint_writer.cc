@@ -40,7 +40,7 @@ std::vector<TensorPiece> pieces_of(const Assignment& assignment, int rank,
   return pieces;
 }
 
-/// Returns data of a tensor that host code can read.
+/// Returns a tensor's data where host code can read it.
 using Readable = std::function<const float*(View tensor)>;
 
 /// The state of the parts that this rank owns.
@@ -62,8 +62,8 @@ Readable in_place(const State& state, std::list<std::vector<std::byte>>& fetched
       [&](View tensor) { return host_view(state.memory(), tensor, fetched.emplace_back()).f32(); };
 }
 
-/// Throws for a state from which no step can start: a NaN, an infinity, or a weight whose square
-/// overflows, and with it any norm of it. Such a state is not saved.
+/// Throws for a state from which no step can start: a NaN, an infinity, or a weight whose square,
+/// and so any norm, overflows. Such a state is not saved.
 void require_sound(const TensorPiece& piece, std::int64_t step) {
   constexpr std::uint32_t kInfinity = 0x7f800000, kSquareOverflows = 0x5f800000;  // 2^64
   for (const StatePart& part : piece.parts) {
@@ -126,7 +126,7 @@ std::vector<TensorPiece> CheckpointWriter::pieces_of_state(bool copied) {
 
 void CheckpointWriter::start(std::int64_t step, const nlohmann::json& identity,
                              nlohmann::json progress, bool concurrent, After after) {
-  CONCERTINA_CHECK(!busy(), "a save of step {} during that of step {}", step, step_);
+  CONCERTINA_CHECK(!busy(), "saving step {} while saving step {}", step, step_);
   const Watchdog::Patience patience(trainer_.watchdog(), "saving a checkpoint");
   began_ = now();
   step_ = step;
@@ -207,7 +207,7 @@ std::optional<SavedCheckpoint> CheckpointWriter::step_on(std::span<const double>
   return {};
 }
 
-/// Throws an error of any rank on all ranks.
+/// Throws any rank's error on all ranks.
 void CheckpointWriter::raise() {
   if (stages_.now() != SaveStages::Stage::failed) return;
   stages_.end();

@@ -41,9 +41,9 @@ class CheckpointWriter {
   using After = std::function<void(bool led_on)>;
 
   /// Starts to write the state after step `step`. `concurrent`: return once there is a copy of
-  /// it; without memory for a copy, logs a warning and waits. Must not be called while busy().
-  /// Collective; throws the same Error on all ranks: the state has diverged, or the file system
-  /// refused, as in its system_error().
+  /// it; if there is no memory for a copy, logs a warning and waits. Must not be called while
+  /// busy(). Collective; throws the same Error on all ranks: the state has diverged, or the file
+  /// system refused, as in its system_error().
   void start(std::int64_t step, const nlohmann::json& identity, nlohmann::json progress,
              bool concurrent, After after = {});
 
@@ -60,7 +60,7 @@ class CheckpointWriter {
   /// The same for the working ranks only; never throws. Returns nullopt if there is no commit.
   std::optional<SavedCheckpoint> finish_working() noexcept;
 
-  /// Bytes of this process for copies of the state.
+  /// Bytes that this process uses for copies of the state.
   std::size_t copy_bytes() const { return copy_floats_ * sizeof(float); }
 
  private:
@@ -110,11 +110,11 @@ void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_
 double copy_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
                      const nlohmann::json& identity, nlohmann::json progress);
 
-/// A lower bound for the bytes of a checkpoint of all ranks in the current assignment.
+/// A lower bound on the bytes of a checkpoint by all ranks in the current assignment.
 std::uint64_t checkpoint_bytes(const Trainer& trainer);
 
-/// Lower bounds for the bytes of weights and optimizer state that each rank writes; `kinds`: number
-/// of tensors per weight besides the weight itself.
+/// Lower bounds on the bytes of weights and optimizer state that each rank writes; `kinds`: number
+/// of tensors per weight, not counting the weight itself.
 std::vector<std::uint64_t> state_bytes(const Assignment& assignment, std::size_t kinds);
 
 }  // namespace concertina

@@ -21,7 +21,7 @@ bool on_gpu(const RunConfig& config) {
   return config.run.device == "cuda";
 }
 
-/// This rank's index among the ranks of its host.
+/// This rank's index among the ranks on its host.
 int local_rank(Communicator& world) {
   const std::vector<nlohmann::json> hosts = gather_json(world, host_name());
   const auto own = hosts.begin() + world.rank();
@@ -37,8 +37,8 @@ cuda::AttentionBy attention_of(const RunConfig& config) {
   return may ? by : AttentionBy::own;
 }
 
-/// The attention kernels for all ranks, since they determine bits: those of cuDNN only if all ranks
-/// have the same version of it. Collective.
+/// The attention kernels for all ranks, since they determine bits: cuDNN's only if all ranks have
+/// the same version of it. Collective.
 cuda::AttentionBy agreed_attention(const RunConfig& config, int gpu, Communicator& world) {
   const cuda::AttentionBy wanted = attention_of(config);
   if (wanted == cuda::AttentionBy::own || world.size() == 1) return wanted;
@@ -54,7 +54,7 @@ cuda::AttentionBy agreed_attention(const RunConfig& config, int gpu, Communicato
       throw_input(fmt::format("cannot use cuDNN's attention: rank {}: {}", rank, why),
                   config.where("numerics.attention"),
                   "numerics.attention = \"auto\", or the same cuDNN on all machines");
-    if (world.rank() == 0) log::info("using own attention kernels: rank {}: {}", rank, why);
+    if (world.rank() == 0) log::info("using built-in attention kernels: rank {}: {}", rank, why);
     return cuda::AttentionBy::own;
   }
   return wanted;

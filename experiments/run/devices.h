@@ -13,9 +13,10 @@
 
 namespace concertina {
 
-/// The backend of a single process: a CPU with `threads` threads, or GPU `gpu`.
+/// The backend for a single process: a CPU with `threads` threads, or GPU `gpu`.
 std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, int gpu = 0);
-/// The backend of this rank: the ranks of a host use its GPUs round-robin. Collective over `world`.
+/// The backend for this rank: the ranks of a host use its GPUs round-robin. Collective over
+/// `world`.
 std::unique_ptr<Backend> make_backend(const RunConfig& config, int threads, Communicator& world);
 
 /// A backend only for querying the sizes of operators: it needs no device and may have no kernels.

@@ -1,6 +1,6 @@
-// Everything that is decided from a config before a run has any memory: model, job and assignment.
-// Invariant: pure except for a schedule file named by the config; the same on every rank, whether
-// or not the ranks exist.
+// Everything that is decided from a config before a run allocates memory: model, job and
+// assignment. Invariant: pure except for a schedule file named by the config; the same on every
+// rank, whether or not the ranks exist.
 #pragma once
 
 #include <functional>
@@ -25,8 +25,8 @@ std::unique_ptr<Optimizer> optimizer_of(const RunConfig& config);
 /// The value of `numerics.compute`.
 Precision precision_of(const RunConfig& config);
 
-/// The number of tokens, or patches of images, per step; model.context does not tell how many
-/// patches a family has.
+/// The number of tokens, or patches of images, per step; model.context does not give a family's
+/// number of patches.
 std::int64_t tokens_of_step(const RunConfig& config);
 
 /// Returns the job: everything that the run trains, independent of its layout.
@@ -38,7 +38,7 @@ DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenize
 std::shared_ptr<const Dataset> open_sources(
     const RunConfig& config, const std::shared_ptr<const Tokenizer>& tokenizer,
     const std::function<std::shared_ptr<const Dataset>(std::shared_ptr<const Dataset>)>& finish);
-/// The tokenizer of data.tokenizer.
+/// The tokenizer named by data.tokenizer.
 std::shared_ptr<const Tokenizer> tokenizer_of(const RunConfig& config);
 
 /// The request of `parallel` and `freeze` for `world` ranks on `hosts` (by rank; empty: one host).

@@ -1,4 +1,4 @@
-// Loads checkpoints of a run, which checkpoint_writer.h writes: each rank loads its parts, in any
+// Loads a run's checkpoints, written by checkpoint_writer.h: each rank loads its parts, in any
 // layout. Invariants: collective; all ranks agree on the outcome.
 #pragma once
 
@@ -20,8 +20,8 @@ std::optional<std::int64_t> load_snapshot(Trainer& trainer, const SnapshotRun& r
                                           std::int64_t newer_than, std::int64_t most,
                                           const nlohmann::json& identity, nlohmann::json* stored);
 
-/// Keeps the newest `keep` commits and that of step `best`; called on one rank. Logs a warning if a
-/// commit cannot be removed. Should be called only after the first step that follows a commit:
+/// Keeps the newest `keep` commits and the one of step `best`; called on one rank. Logs a warning
+/// if a commit cannot be removed. Should be called only after the first step that follows a commit:
 /// until then it is unknown whether training can continue from it.
 void prune_checkpoints(const std::string& directory, int keep, std::int64_t best = -1);
 
@@ -36,7 +36,7 @@ std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string&
                                             nlohmann::json* stored = nullptr,
                                             Chosen chosen = Chosen::newest);
 
-/// Throws the input error for a `path` at which, and below which, there is no commit.
+/// Throws the input error for a `path` without a commit at or below it.
 [[noreturn]] void refuse_without_commit(const std::string& path);
 /// The commit at `path`, or the `chosen` one below it: the same on all ranks. Collective. Input
 /// error: there is none.

@@ -68,7 +68,7 @@ void check_identity(const nlohmann::json& stored, const nlohmann::json& now,
     const nlohmann::json then = value_then(stored, key);
     if (then == value) return;
     if (key == "data.text" && text(then).empty())
-      throw_input("the checkpoint is an imported model, not that of a run with data", path,
+      throw_input("the checkpoint is an imported model, not from a run with data", path,
                   "a run with another run.name that starts from it with model.from");
     throw_input(fmt::format("the checkpoint is from another run: {} was {}, now it is {}", key,
                             text(then), text(value)),

@@ -1,5 +1,5 @@
 // The identity of a run: everything that determines its bits. Invariant: pure; a checkpoint stores
-// the identity of its run, and a launch with another one is refused.
+// the identity of its run, and a launch with a different one is refused.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -22,11 +22,11 @@ inline constexpr const char* kProgress = "progress";
 inline constexpr const char* kUnread = "unread";
 
 /// Returns the values of a config and its data that determine the bits of a run. A checkpoint
-/// stores them, and a resume with other values is refused, except for keys with may_change().
+/// stores them, and resuming with other values is refused, except for keys with may_change().
 nlohmann::json numerics_identity(const RunConfig& config, const std::string& data_fingerprint);
 
-/// Whether a run may resume with another value of this key of its identity: the precision, the
-/// device, the instruction set, oneDNN's version, the end of the learning-rate schedule. Logged.
+/// Whether a run may resume with a different value of this identity key: the precision, the device,
+/// the instruction set, oneDNN's version, the end of the learning-rate schedule. Logged.
 bool may_change(std::string_view key);
 
 /// Returns the value of a key in the identity `stored`, or the default of a config key that did not
@@ -34,7 +34,7 @@ bool may_change(std::string_view key);
 nlohmann::json value_then(const nlohmann::json& stored, const std::string& key);
 
 /// Throws bad input if the version that wrote the checkpoint in `path` is too old, so that keys
-/// missing in its identity `stored` did not have their defaults.
+/// missing from its identity `stored` did not have their defaults.
 void require_version(const nlohmann::json& stored, const nlohmann::json& now,
                      const std::string& path);
 

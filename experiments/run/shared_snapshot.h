@@ -16,9 +16,9 @@ struct SharedSnapshot {
   std::vector<std::vector<int>> holders{};  // by shard: the hosts that have it
 };
 
-/// The newest snapshot up to step `most` of which the hosts of the world together have all parts;
-/// nullopt if there is none. `hosts`: by rank. The list of parts of every host is sent to every
-/// rank, a few kilobytes per rank of the snapshot.
+/// The newest snapshot up to step `most` whose parts are all on hosts of the world; nullopt if
+/// there is none. `hosts`: by rank. The list of parts of every host is sent to every rank, a few
+/// kilobytes per rank of the snapshot.
 std::optional<SharedSnapshot> find_snapshot(Communicator& world, const std::vector<int>& hosts,
                                             const SnapshotRun& run, std::int64_t most);
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t kHex = 64;  // hexadecimal digits of a digest
 
-/// The number of characters of the digests of a part.
+/// The number of characters in a part's digests.
 std::size_t digests_length(const Part& part) {
   return kHex * (part.last_block - part.first_block);
 }
@@ -38,7 +38,7 @@ std::string part_digests(const Trainer& trainer, std::size_t bucket, const Part&
   return digests;
 }
 
-/// Calls `see(bucket, part, rank)` for every part of the state, in the order of hashing.
+/// Calls `see(bucket, part, rank)` for every part of the state, in hashing order.
 template <class See>
 void each_part(const std::vector<BucketOwners>& owners, const See& see) {
   for (std::size_t b = 0; b < owners.size(); ++b)
@@ -47,7 +47,7 @@ void each_part(const std::vector<BucketOwners>& owners, const See& see) {
         see(b, part, owners[b].ranks[i]);
 }
 
-/// Computes the digests on all ranks at once; the queued messages are small next to the state.
+/// Computes the digests on all ranks at once; queued messages are small compared with the state.
 void send_digests(Trainer& trainer, int rank) {
   std::vector<std::string> digests;
   each_part(trainer.assignment().owners, [&](std::size_t bucket, const Part& part, int owner) {

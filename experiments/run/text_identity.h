@@ -1,6 +1,6 @@
 // Verifies that the files of a run are the same on every rank, and that a text stays the same
 // during the run. Invariant: files are read completely once per copy, not per rank: by rank 0, and
-// by the first rank of a host whose files differ from those of rank 0.
+// by the first rank of a host whose files differ from rank 0's.
 #pragma once
 
 #include <functional>

@@ -18,8 +18,8 @@
 namespace concertina {
 namespace {
 
-/// Waits on a rank that no other rank waits for within a step: polls rarely, at the cost of a delay
-/// of a quarter of the wait.
+/// Waits on a rank that no other rank waits for within a step: polls rarely, which may lengthen the
+/// wait by a quarter.
 void wait_at_rest(Work work) {
   for (const double start = now(); !work.test();) {
     const double pause = std::clamp((now() - start) / 4, 1e-5, 1e-2);
@@ -216,7 +216,7 @@ MovePlan Trainer::plan_adoption(const Assignment& next) {
 }
 
 Adoption Trainer::adopt(Assignment next) {
-  CONCERTINA_CHECK(next.world == world_.size(), "an assignment of {} ranks in a run of {}",
+  CONCERTINA_CHECK(next.world == world_.size(), "an assignment for {} ranks in a run with {}",
                    next.world, world_.size());
   const Watchdog::Patience patience(watchdog_, "changing the assignment");
   world_.barrier();

@@ -1,6 +1,6 @@
 // The trainer: trains, evaluates and generates; combines job, assignment, state and engine.
-// Invariants: the job never changes; the state outlives every engine; a change of the assignment
-// keeps every bit of what is trained.
+// Invariants: the job never changes; the state outlives every engine; changing the assignment keeps
+// every bit of what is trained.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@
 
 namespace concertina {
 
-/// Returns a factory of stages of `model` on `backend`; both must outlive the stages.
+/// Returns a factory for stages of `model` on `backend`; both must outlive the stages.
 StageFactory stage_factory(const Model& model, Backend& backend);
 
 /// A sample that some rank could not read: a data error, thrown on all ranks. Everything that is
@@ -29,12 +29,12 @@ class UnreadData : public Error {
   explicit UnreadData(const Error& error) : Error(error) {}
 };
 
-/// The costs of a change of the assignment.
+/// The costs of changing the assignment.
 struct Adoption {
   double seconds = 0;           // on this rank, from when all ranks were ready
-  double move_seconds = 0;      // part for moving the state
+  double move_seconds = 0;      // of these, for moving the state
   std::size_t bytes = 0;        // total between ranks
-  std::size_t extra_bytes = 0;  // maximum over ranks, besides larger states
+  std::size_t extra_bytes = 0;  // maximum over ranks, beyond larger states
 };
 
 class Trainer {
@@ -49,11 +49,11 @@ class Trainer {
   RankMemory memory() const { return engine_->memory(); }
   /// Allocates the memory and connects the ranks. Required by everything below. Collective.
   void start();
-  /// Initializes the weights by model_seed() and sets the optimizer states to zero.
+  /// Initializes the weights from model_seed() and sets the optimizer states to zero.
   void initialize();
   /// Must be called after other code has written the state.
   void refresh();
-  /// Sets the progress of the loaded state: `steps` steps are done, in `updates` updates.
+  /// Sets the progress of the loaded state: `steps` steps are done, with `updates` updates.
   void resume(std::int64_t steps, std::int64_t updates) { ahead_ = steps - updates, done_ = steps; }
   /// Sets the step at which the learning-rate schedule ends; see lr_steps().
   void set_lr_steps(std::int64_t steps);
@@ -72,7 +72,7 @@ class Trainer {
   /// The same, but if the numbers are wrong, returns a result with a fault and changes nothing: the
   /// step can be retried or skipped.
   StepResult try_step(std::int64_t step, BatchSource& source);
-  /// Throws why a rank could not read its data in the last step or evaluate(). Collective.
+  /// Throws why a rank failed to read its data in the last step or evaluate(). Collective.
   [[noreturn]] void throw_unread();
   /// Called after a try_step() with a fault: counts the step as done, without an update.
   void pass_over(std::int64_t step);
@@ -82,7 +82,7 @@ class Trainer {
   /// The number of steps done, and by how much it exceeds the number of updates.
   std::int64_t done() const { return done_; }
   std::int64_t ahead() const { return ahead_; }
-  /// Sums of squares of the gradients of each bucket in the last step, on every rank.
+  /// Sums of squared gradients per bucket in the last step, on every rank.
   const std::vector<double>& bucket_squares() const { return squares_; }
   /// `mine` of every working rank, concatenated, on every rank. Spare ranks contribute nothing and
   /// delay nobody. All working ranks must pass the same number of values. Collective.
@@ -107,7 +107,7 @@ class Trainer {
   Adoption adopt(Assignment next);
   /// The same if `next` is assign(job, asked); asked() then returns this request.
   Adoption adopt(Request asked, Assignment next);
-  /// Seconds in which this rank last built and connected its engine and packed its weights.
+  /// Seconds that this rank last took to build and connect its engine and pack its weights.
   double build_seconds() const { return build_seconds_ + pack_seconds_; }
   /// Returns the data that adopt() would move.
   MovePlan plan_adoption(const Assignment& next);
@@ -132,10 +132,10 @@ class Trainer {
   /// May be null.
   Watchdog* watchdog() const { return watchdog_; }
   const Backend& backend() const { return backend_; }
-  /// The memory of weights and optimizer states, and the communicator that moves them.
+  /// The memory for weights and optimizer states, and the communicator that moves them.
   Memory& tensor_memory() const { return backend_.memory(); }
   Communicator& tensors() { return tensors_ != nullptr ? *tensors_ : world_; }
-  /// The peak of tensor bytes on this rank so far.
+  /// The peak number of tensor bytes on this rank so far.
   std::size_t peak_bytes() const;
 
  private:

@@ -11,7 +11,7 @@
 
 namespace concertina {
 
-/// An assignment of the work of a job to ranks.
+/// An assignment of a job's work to ranks.
 struct VerifyCase {
   std::string name;  // "pp2xdp2 zb-h1", with ", 1 spare" if there are spares
   Assignment assignment;

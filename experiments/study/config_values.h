@@ -13,7 +13,7 @@ std::map<std::string, std::string> keys_of(const std::string& toml);
 /// Returns the keys of the run in `directory`; empty without a config.toml.
 std::map<std::string, std::string> keys_of_run(const std::string& directory);
 
-/// Converts a TOML value to the text of a setting, without quotes.
+/// Converts a TOML value to a setting's text, without quotes.
 std::string setting_text(const std::string& toml);
 
 /// Whether the key only determines where a run is stored.

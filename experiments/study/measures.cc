@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char *kData = "validation_data", *kMeasure = "validation_measure";
 
-/// The texts in a column of those trials that have one.
+/// The texts in a column, for trials that have one.
 std::set<std::string> known(const Trials& trials, const std::string& column) {
   std::set<std::string> texts;
   for (const TrialRecord* trial : trials)
@@ -22,7 +22,7 @@ bool all_know(const Trials& trials, const std::string& column) {
       trials, [&](const TrialRecord* trial) { return cell_text(cell_of(*trial, column)).empty(); });
 }
 
-/// Whether a loss depends on the key in other ways than through the quality of the training.
+/// Whether a loss depends on the key other than through the quality of the training.
 bool is_data_key(const std::string& key) {
   return key.starts_with("data.") || key.starts_with("eval.") || key == "model.task" ||
          key == "model.label_smoothing";

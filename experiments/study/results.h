@@ -1,6 +1,6 @@
 // The results of a study as values: settings, outcome and columns of each trial. Invariant: pure
-// values, read from a study's folder by study_folder.h. Comparisons in tables, charts and pages are
-// in Python, which reads them with `study trials --json`.
+// values, read from a study's folder by study_folder.h. Tables, charts and pages compare them in
+// Python, which reads them with `study trials --json`.
 #pragma once
 
 #include <cstdint>
@@ -37,11 +37,11 @@ struct TrialRecord {
   TrialState state = TrialState::open;
   std::string error{};      // why the trial failed, or empty
   std::string directory{};  // of its run, at the study's current place; empty without a run
-  /// Numbers of result.json, with those of nested objects as "recorded.bubble"; and seconds (of all
-  /// launches of the trial by the study) and launches.
+  /// Numbers from result.json, with those of nested objects as "recorded.bubble"; and seconds (of
+  /// all launches of the trial by the study) and launches.
   std::map<std::string, double> metrics{};
-  /// Text values: layout, schedule, device, compute, isa, state_sha256 of result.json; version,
-  /// commit, config_sha256, hosts, processor, libraries of the last launch.
+  /// Text values: layout, schedule, device, compute, isa, state_sha256 from result.json; version,
+  /// commit, config_sha256, hosts, processor, libraries from the last launch.
   std::map<std::string, std::string> facts{};
   std::vector<TrialRung> rungs{};  // ascending; empty without successive halving
   std::string study{};             // study_digest() of its study
@@ -90,13 +90,13 @@ std::string settings_text(const Settings& settings);
 
 using Trials = std::vector<const TrialRecord*>;  // into StudyResults::trials
 
-/// The fact that marks a run without a config, such as one of another program.
+/// The fact that marks a run without a config, such as one from another program.
 inline constexpr const char* kNoConfig = "config";
-/// The loss of held-out text that is comparable between tokenizers.
+/// A held-out loss that is comparable across tokenizers.
 inline constexpr const char* kBitsPerByte = "validation_bits_per_byte";
 
 /// Why the values in `column` of those `trials` that have one are not comparable, or empty if they
-/// are. Values are only compared if they are known to be of the same data and in the same unit.
+/// are. Values are only compared if they are known to come from the same data and share a unit.
 std::string why_incomparable(const Trials& trials, const std::string& column);
 
 }  // namespace concertina

@@ -98,7 +98,7 @@ bool ResultsFile::edited() {
   if (edited_ || digest_.empty() || !fs::exists(path_)) return edited_;
   edited_ = sha256_hex(read_file(path_, kMostResultBytes)) != digest_;
   if (edited_)
-    log::warn("{} was edited while the study runs and is left unchanged; the records have all",
+    log::warn("{} was edited during the study and is left unchanged; the records are complete",
               path_);
   return edited_;
 }

@@ -1,6 +1,6 @@
-// results.csv of a study, with a line per finished trial. Invariant: derived from the trials'
-// records. The digests of its last two contents in results.sha256 reveal a file that was edited,
-// which is never replaced.
+// A study's results.csv, with one line per finished trial. Invariant: derived from the trials'
+// records. The digests of its last two versions, in results.sha256, reveal an edited file, which is
+// never replaced.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ class ResultsFile {
 
  private:
   std::string digests() const { return path_.substr(0, path_.rfind('.')) + ".sha256"; }
-  /// Detects and records an edit of the file, and warns once.
+  /// Detects and records that the file was edited, and warns once.
   bool edited();
 
   std::string path_, digest_;  // digest of the last write; empty: none

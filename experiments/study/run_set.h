@@ -1,4 +1,4 @@
-// Presents existing runs as results of a study, so that tables, plots and pages work for any runs.
+// Presents existing runs as results of a study, so that tables, plots and pages work for any run.
 // Invariant: only reads. An unfinished run appears with its completed steps, and its name shows
 // that.
 #pragma once

@@ -31,13 +31,13 @@ class Sampler {
   /// Returns the next trial to start, or nothing if a running task must finish first. If `idle`,
   /// that is, no task is running, nothing means that the study is finished.
   virtual std::optional<TrialTask> next(bool idle) = 0;
-  /// Reports a finished task; `trial` has its state and, with rungs, its metrics.
+  /// Reports a finished task; `trial` contains its state and, with rungs, its metrics.
   virtual void tell(const TrialRecord& trial) = 0;
-  /// Number of remaining tasks without running ones, if known.
+  /// Number of remaining tasks that are not running, if known.
   virtual std::optional<int> left() const = 0;
 };
 
-/// A method of choosing a study's trials, [search] method. Each is one file, samplers/<name>.cc.
+/// A method for choosing a study's trials, [search] method. Each is one file, samplers/<name>.cc.
 struct SearchMethod {
   /// `before`: trials with a record.
   std::unique_ptr<Sampler> (*make)(const StudySpec& spec,
@@ -52,7 +52,7 @@ struct SearchMethod {
   std::string_view program{};
 
   bool proposes() const { return !program.empty(); }
-  /// Whether no trial depends on the outcome of another.
+  /// Whether no trial depends on another's outcome.
   bool independent() const { return rungs == nullptr && !proposes(); }
 };
 

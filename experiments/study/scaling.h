@@ -1,4 +1,4 @@
-// Scaling studies: one config at several numbers of ranks, measured up to the available cores and
+// Scaling studies: one config with several numbers of ranks, measured up to the available cores and
 // always predicted. Python writes the report (commands/study_scaling.py). Invariant: a prediction
 // for N ranks never uses steps measured with N ranks.
 #pragma once
@@ -17,13 +17,13 @@ struct ScalingOptions {
   std::vector<int> ranks;         // ascending
   bool weak = false;              // the batch grows with the ranks
   bool grows_pipeline = false;    // pp grows with the ranks instead of dp
-  std::vector<int> microbatches;  // more numbers of microbatches, for the fit
+  std::vector<int> microbatches;  // additional numbers of microbatches, for the fit
   int rounds = 3;                 // interleaved launches per number of ranks
   int measured = 0;               // largest number of ranks to launch
   int threads = 1;                // per rank
   int cores = 0;                  // per host, for ranks that share them
   int ranks_per_host = 0;         // in measurements; 0: one host
-  std::string links{};            // machine file or run, for links without measurement
+  std::string links{};            // machine file or run, for links that were not measured
   LaunchSection launch{};
 };
 
@@ -43,8 +43,8 @@ void require_layouts(const RunConfig& config, const ScalingOptions& options);
 /// The study file that measures the `points` up to options.measured.
 std::string scaling_toml(const RunConfig& config, const ScalingOptions& options);
 
-/// Predicts each point. Returns a list of objects: ranks, layout, batch, microbatches; flops of the
-/// model in a step; predicted_from, the run whose measured costs were used; predicted_parts, the
+/// Predicts each point. Returns a list of objects: ranks, layout, batch, microbatches; the model's
+/// flops per step; predicted_from, the run whose measured costs were used; predicted_parts, the
 /// seconds of a step by activity, which sum to the step. `runs`: directories of the measured runs,
 /// by point and round. Throws a failure if none of them has costs.
 nlohmann::ordered_json scaling_predictions(const RunConfig& config, const ScalingOptions& options,

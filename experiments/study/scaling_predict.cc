@@ -25,7 +25,7 @@ double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-/// The median step of a finished run; nothing for another.
+/// The median step of a finished run; nothing for any other.
 std::optional<double> median_step_ms(const std::string& run) {
   const auto json = read_log_json<nlohmann::json>(run_file(run, kResultFile));
   if (!json.is_object() || !json.contains("median_step_ms")) return std::nullopt;
@@ -78,8 +78,8 @@ MachineModel machine_of(const Source& source, const MachineModel& links, int ran
   return machine;
 }
 
-/// The seconds of a step by activity: removes one activity after another, and attributes the
-/// reduction of the step to it.
+/// The seconds of a step by activity: removes one activity after another, and attributes the time
+/// saved to it.
 Json predicted_parts(const Assignment& assignment, Costs costs, const std::vector<int>& hosts,
                      int cores) {
   const Timeline whole = simulate(assignment.plan, assignment.layout, costs);

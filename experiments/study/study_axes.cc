@@ -212,7 +212,7 @@ class AxesReader {
       for (std::size_t a = 0; part && a < spec_.axes.size(); ++a)
         part = shape[a + 1] <= std::ssize(spec_.axes[a].values);
       if (!part)
-        throw_input(fmt::format("[{}] is not a part of this study", fmt::join(shape, ", ")),
+        throw_input(fmt::format("[{}] is not part of this study", fmt::join(shape, ", ")),
                     source_.name() + ": grown.from",
                     "remove [grown], which belongs in the study's copy of the file");
     }

@@ -80,7 +80,7 @@ StudyResults results_of(const StudySpec& spec, const std::string& directory,
 
 /// Throws Error{bad_input} if `directory` belongs to another study.
 void require_same_study(const std::string& directory, const StudySpec& spec);
-/// Reads the spec in a study's folder. Throws Error{bad_input} if it is not one.
+/// Reads the spec in a study's folder. Throws Error{bad_input} for any other folder.
 StudySpec read_study_folder_spec(const std::string& directory);
 /// Reads all trials of a study; those without a record are `open`. Throws Error{bad_input} if
 /// results.csv or a record was edited.

@@ -275,7 +275,7 @@ void StudyRun::compare_text(const TrialRecord& trial) {
     other_text_ = found->second != text->second;
     if (other_text_)
       log::warn(
-          "data.text changed while the study runs: trials {} and {} were trained on different "
+          "data.text changed during the study: trials {} and {} were trained on different "
           "texts; `study table` will not average them",
           trial.number, number);
     return;  // the first one represents earlier ones

@@ -1,7 +1,7 @@
 // Runs the trials of a study concurrently within the available cores, each in a separate directory.
 // Invariants: a finished trial has a record before the next one starts; a stopped or killed study
 // continues where it was; a trial that fails or hangs never stops the others; no core is given to
-// two trials at a time, or is outside those the study may use.
+// two trials at once or lies outside those the study may use.
 #pragma once
 
 #include <cstdio>
@@ -98,8 +98,8 @@ class StudyRun {
   const TrialRecord* stored(int number) const;
   void refused(const TrialTask& task, const std::string& error);
   void end(const TrialRecord& trial, double seconds);
-  /// Warns once if a trial was trained on another text than earlier ones, although none was
-  /// requested.
+  /// Warns once if a trial was trained on a different text than earlier ones without a request for
+  /// one.
   void compare_text(const TrialRecord& trial);
   void stop_all();
   StudySummary summary(bool interrupted);

@@ -17,7 +17,7 @@
 namespace concertina {
 namespace {
 
-/// A number in [0, 1), equal on every machine, unlike the distributions of the standard library.
+/// A number in [0, 1), equal on every machine, unlike with the standard library's distributions.
 double uniform(std::mt19937_64& random) {
   return static_cast<double>(random() >> 11) * 0x1p-53;
 }
@@ -34,7 +34,7 @@ std::string value_of(const Draw& draw, double share) {
     value = std::exp(low + share * (high - low));
   }
   if (draw.whole) return fmt::format("{:.0f}", std::clamp(std::floor(value), draw.low, draw.high));
-  // Short, but with so many digits that draws do not coincide: equal ones would count as repeated.
+  // Short, but with enough digits that draws do not coincide: equal ones would count as repeated.
   return to_toml(std::clamp(std::stod(fmt::format("{:.8g}", value)), draw.low, draw.high));
 }
 
@@ -89,7 +89,7 @@ StudySpec cut_to(StudySpec spec, const std::vector<std::int64_t>& shape) {
   return spec;
 }
 
-/// The text of a value with the trial's seed inserted.
+/// A value's text with the trial's seed inserted.
 std::string with_seed(std::string value, const Settings& settings) {
   const auto seed = std::ranges::find(settings, "run.seed", &Settings::value_type::first);
   for (std::size_t at = 0;

@@ -1,6 +1,6 @@
-// The content of a study file (STUDY.toml): configs to vary, how to vary them and how to launch.
-// Invariant: pure values; each value of an axis passed the checks of its config key, so that a
-// trial can only fail because of a combination of values.
+// The contents of a study file (STUDY.toml): configs, how to vary them and how to launch them.
+// Invariant: pure values; each axis value has passed the checks of its config key, so that a trial
+// can only fail because of a combination of values.
 #pragma once
 
 #include <cstdint>
@@ -77,7 +77,7 @@ struct LaunchSection {
   int ranks = 0;                     // 0: from parallel.pp and parallel.dp
   int jobs = 1;                      // concurrent trials
   double time_limit = 0;             // seconds per trial; 0: none
-  double launcher_limit = 300;       // seconds of a launcher without ranks; 0: unlimited
+  double launcher_limit = 300;       // seconds that a launcher may run without ranks; 0: unlimited
   std::string stop_signal = "USR1";  // asks a trial to write a checkpoint and stop
 };
 
@@ -92,15 +92,15 @@ struct StudySpec {
   StopSection stop;
   std::optional<EquivalenceClaim> claim;  // [equivalence]
   LaunchSection launch;
-  /// For a study that was extended: the previous numbers of [random] trials, of values of each axis
-  /// and of seeds, for each extension. Keeps the numbers of trials stable.
+  /// For an extended study: the previous numbers of [random] trials, of values of each axis and of
+  /// seeds, for each extension. Keeps the numbers of trials stable.
   std::vector<std::vector<std::int64_t>> grown;
 };
 
-/// Keys of axes that are not config keys: the number of ranks of a launch and the name of an arm.
+/// Axis keys that are not config keys: a launch's number of ranks and an arm's name.
 inline constexpr const char* kRanksKey = "ranks";
 inline constexpr const char* kArmKey = "arm";
-/// Placeholder for the trial's seed in the text of a value.
+/// Placeholder for the trial's seed in a value's text.
 inline constexpr const char* kSeedWord = "{seed}";
 
 /// Finds the base file with this index, from 0, and this path in the study's file.

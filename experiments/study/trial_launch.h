@@ -26,7 +26,7 @@ void require_launcher(const StudySpec& spec);
 /// The config of the task's launch, whose run is in the trial's folder. Throws Error{bad_input} if
 /// its values contradict each other.
 RunConfig launch_config(const StudySpec& spec, const StudyPaths& paths, const TrialTask& task);
-/// SHA-256 of a config without the location of the run: equal for equal trainings.
+/// SHA-256 of a config without the run's location: equal for identical trainings.
 std::string launch_digest(RunConfig config);
 
 /// Writes overrides.toml, the keys of the launch on top of the study's base files.

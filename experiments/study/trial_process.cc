@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kMostRungSteps = 1LL << 40;
 constexpr double kMostNumber = std::numeric_limits<double>::max();
 
-/// The metrics in the log of a run.
+/// The metrics in a run's log.
 std::vector<std::string> stop_metrics() {
   std::vector<std::string> names = {"validation_loss", "step"};
   for (const MetricNumber& number : metric_numbers({})) names.emplace_back(number.name);
@@ -51,7 +51,7 @@ void add_rung(const StudySpec& spec, std::int64_t steps, TrialRecord& trial) {
     return;
   }
   trial.state = TrialState::failed;
-  trial.error = fmt::format("its result has no metric {} (search.metric)", spec.search.metric);
+  trial.error = fmt::format("its result contains no metric {} (search.metric)", spec.search.metric);
 }
 
 }  // namespace

@@ -71,8 +71,8 @@ class TrialProcess {
   /// Kills remaining processes with SIGKILL.
   void end_rest() { child_.kill_all(); }
 
-  /// Whether it exited without being asked to and can resume: because of a signal to the ranks, or
-  /// the loss of one of several nodes.
+  /// Whether it exited without being asked to and can resume: after a signal to the ranks, or the
+  /// loss of one of several nodes.
   bool cut_short(int code, bool several_nodes) const;
   /// The record of the trial after its launch exited with `code`.
   TrialRecord record(int code, const TrialRecord* before) const;

@@ -91,8 +91,8 @@ void add_logged_steps(TrialRecord& record) {
     if (value.is_number() || value.is_null()) record.metrics.emplace(key, metric_of(value));
 }
 
-/// The evaluation that represents the run: that of its best checkpoint or, for an unfinished run,
-/// the latest. Null: that of result.json.
+/// The evaluation that represents the run: its best checkpoint's or, for an unfinished run, the
+/// latest. Null: result.json's.
 const ValidationPoint* evaluation_of(const RunLog& log, const TrialRecord& record) {
   if (log.validations.empty()) return nullptr;
   if (!record.metrics.contains("validation_loss")) return &log.validations.back();

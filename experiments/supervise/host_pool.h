@@ -1,7 +1,7 @@
-// The hosts of a supervised run: tracks which of them respond and selects those of the next launch.
-// Invariants: a host that does not respond in time is not used until it does; hosts are used in the
-// given order, so that the last ones are spares. Cost: if all of n hosts respond, one round of
-// min(n, kDefaultLaunches) launches; a lost host adds a round per factor of 8 in n /
+// The hosts of a supervised run: tracks which of them respond and selects those for the next
+// launch. Invariants: a host that does not respond in time is not used until it does; hosts are
+// used in the given order, so that the last ones are spares. Cost: if all n hosts respond, one
+// round of min(n, kDefaultLaunches) launches; a lost host adds a round per factor of 8 in n /
 // kDefaultLaunches.
 #pragma once
 
@@ -18,8 +18,8 @@ namespace concertina {
 class HostPool {
  public:
   /// Timeouts for hosts, which are all queried at the same time: a fixed time, or this multiple of
-  /// the time of the first response, since machines may be loaded. Without any response, waits for
-  /// the longest time.
+  /// the first response's time, since machines may be loaded. If none responds, waits for the
+  /// longest time.
   static constexpr double kAnswerSeconds = 2, kTimesFirst = 4, kLongestSeconds = 20;
   static constexpr std::size_t kDefaultLaunches = 16;
 

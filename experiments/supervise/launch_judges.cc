@@ -29,8 +29,8 @@ Verdict StoppedRanks::look(const ProcessFacts& facts) {
   const bool all = facts.stopped == facts.ranks;
   if (!stopped_.exceeds(all ? kStopLimit : kOneLimit)) return std::nullopt;
   return LaunchEnd{FaultKind::stopped,
-                   all ? "all ranks on this host are stopped by a signal"
-                       : "a rank on this host is stopped by a signal",
+                   all ? "all ranks on this host have been stopped by a signal"
+                       : "a rank on this host has been stopped by a signal",
                    facts.at};
 }
 

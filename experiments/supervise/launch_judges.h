@@ -1,4 +1,4 @@
-// Judges of the launches of a run: they decide whether a launch can never finish, from what its
+// Judges of a run's launches: they decide whether a launch can never finish, from what its
 // supervisor observes of its processes on this host, and whether to restart after it. Invariants:
 // pure; each judge sees all facts of a launch, or all launches, in order. Bad input and divergence
 // are never retried, nor is a launch that failed twice with the same message from the same state,
@@ -26,17 +26,17 @@ struct LaunchEnd {
 };
 using Verdict = std::optional<LaunchEnd>;
 
-/// Detects that a rank exited without the others being stopped: they wait in the startup of an MPI
-/// that tolerates deaths.
+/// Detects that a rank exited while the others were not stopped: they wait for an MPI that
+/// tolerates deaths to start.
 class Absence {
  public:
-  /// Maximum time that ranks outlive a dead one: MPI or the watch of the launch stops them.
+  /// Maximum time that ranks outlive a dead one: MPI or the launch's watch stops them.
   static constexpr double kAloneSeconds = 1.5;
   /// Maximum time from the first rank until all are present.
   static constexpr double kArriveSeconds = 10;
 
   Verdict look(const ProcessFacts& facts);
-  /// Ranks reported at `at` that one has died: they decide whether they continue without it.
+  /// Ranks reported at `at` that one has died: they decide whether to continue without it.
   void excuse(double at) { there_at_ = at; }
   /// The ranks continue; the present ones are now the complete set.
   void lose() { count_ = 0, fewer_ = true; }
@@ -49,7 +49,7 @@ class Absence {
 };
 
 /// Detects ranks of this host that were stopped by a signal if other ranks cannot report it: those
-/// are stopped as well or, which takes longer to detect, wait in the startup of MPI.
+/// are stopped as well or, which takes longer to detect, wait for MPI to start.
 class StoppedRanks {
  public:
   static constexpr Limit kOneLimit{2.5, kStopLimit.looks};
@@ -60,7 +60,7 @@ class StoppedRanks {
   PersistentState stopped_;
 };
 
-/// Detects that the launcher does not start ranks, or does not return after they exited.
+/// Detects that the launcher does not start ranks, or does not return after they exit.
 class Launching {
  public:
   /// Maximum time until a launch without ranks on this host has loaded its state.
@@ -72,7 +72,7 @@ class Launching {
   explicit Launching(double at) : launched_(at), stopped_{.free_at = at} {}
 
   Verdict look(const ProcessFacts& facts);
-  /// Whether the launcher, which MPI needs to start and to finish, is stopped by a signal.
+  /// Whether the launcher, which MPI needs to start and to finish, has been stopped by a signal.
   bool is_stopped(const ProcessFacts& facts);
   /// Whether to query the hosts of the launch: until the launch has begun, nobody else detects that
   /// its ranks on other hosts are stopped, or that their host is gone.
@@ -88,7 +88,7 @@ class Launching {
 struct EndedLaunch {
   LaunchEnd end{};
   std::string hosts{};      // of the launch
-  std::int64_t newest = 0;  // step of the newest state of the run
+  std::int64_t newest = 0;  // step of the run's newest state
   bool older = false;       // its newest checkpoint was damaged; an older one is used
   bool any_begun = true;    // this launch or an earlier one began training
 };

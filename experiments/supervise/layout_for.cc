@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// Layouts are compared on one machine, so the rates of any machine will do.
+/// Layouts are compared on one machine, so any machine's rates will do.
 constexpr const char* kMachine = "laptop";
 /// Maximum simulated actions, which take a fraction of a second.
 constexpr double kSearchActions = 2e6;

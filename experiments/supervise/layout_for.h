@@ -17,7 +17,7 @@ struct FittingLayout {
 };
 
 /// The largest number of ranks up to `most` on which the run is possible: with the layout of its
-/// config if that fits, otherwise with the fastest layout of the planner. nullopt if there is none.
+/// config if that fits, otherwise with the planner's fastest layout. nullopt if there is none.
 std::optional<FittingLayout> layout_for(const RunConfig& config, int most);
 
 }  // namespace concertina

@@ -89,8 +89,8 @@ void forget_former_runs(const std::string& directory) {
 
 class Supervisor {
  public:
-  /// The pool queries hosts by the same launcher that starts their ranks. `task`: an option of `run
-  /// --here` (run.cc).
+  /// The pool queries hosts through the same launcher that starts their ranks. `task`: an option of
+  /// `run --here` (run.cc).
   explicit Supervisor(const SupervisedTraining& training)
       : training_(training),
         config_(training.config),
@@ -287,7 +287,7 @@ class Supervisor {
     return end && launch.open && ends_itself(launch.open->kind) ? launch.open : end;
   }
 
-  /// Whether a host of a launch that has not begun does not respond. A slow host is not a fault.
+  /// Whether a host of a launch that has not begun fails to respond. A slow host is not a fault.
   Verdict judge_hosts(double at) {
     const std::vector<std::string> lost = pool_.ask("--look");  // stopped ranks report faults
     if (pool_.all_lost()) return std::nullopt;  // probably this host's network or shared storage
@@ -299,7 +299,7 @@ class Supervisor {
     return std::nullopt;
   }
 
-  /// Whether to start another launch after `end`; if not, the summary has the reason.
+  /// Whether to start another launch after `end`; if not, the summary gives the reason.
   bool should_restart(const LaunchEnd& end) {
     const bool older = is_refused(end) && put_damaged_aside(checkpoints_, end.why);
     const auto stop = policy_->after({.end = end,
@@ -367,7 +367,7 @@ class Supervisor {
   }
 
   /// Removes snapshots on all hosts, since one outside the last launch may have some. After a
-  /// failure that a user may fix, keeps what no checkpoint has.
+  /// failure that a user may fix, keeps what no checkpoint contains.
   void forget_snapshots() {
     const std::string prefix = snapshot_prefix(directory_);
     const bool failed = summary_.code != 0 && summary_.code != static_cast<int>(Exit::preempted);

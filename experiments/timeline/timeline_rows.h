@@ -1,6 +1,6 @@
-// The content of the picture of a predicted step: boxes of work, waits, saved activations, and
-// causes of idle time. Invariant: plain values, pure functions, in seconds of the step.
-// timeline_grid.cc writes them as text, timeline_json.cc as data for concertina/timeline.py.
+// The contents of a predicted step's picture: boxes of work, waits, saved activations, and causes
+// of idle time. Invariant: plain values, pure functions, in seconds of the step. timeline_grid.cc
+// writes them as text, timeline_json.cc as data for concertina/timeline.py.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -58,7 +58,7 @@ struct TimelinePanel {
 /// The boxes of one rank in row order, followed by its known waits.
 std::vector<WorkBox> work_boxes(const TimelinePanel& panel, std::size_t rank);
 
-/// Returns the work that takes most of each of `count` columns of `column` seconds; nullopt for a
+/// Returns the work that fills most of each of `count` columns of `column` seconds; nullopt for a
 /// mostly idle column.
 std::vector<std::optional<WorkKind>> main_work(const std::vector<WorkBox>& boxes, double column,
                                                std::size_t count);
@@ -76,7 +76,7 @@ struct SavedLevel {
 std::vector<SavedLevel> saved_levels(const TimelinePanel& panel, std::size_t rank, bool bytes);
 
 /// Parts of the makespan in which ranks are idle, averaged over the ranks that work. They add up to
-/// Timeline::mean_bubble. Each is the growth of idle time when its cause is added to the
+/// Timeline::mean_bubble. Each is how much idle time grows when its cause is added to the
 /// simulation: equal stages and free transfers; stages as they are; messages; gradients, weights
 /// and the rest of STEP (in the order and with the meaning of parallel/simulate/idle_causes.h).
 struct IdleShares {
@@ -93,7 +93,7 @@ struct GridLook {
 };
 
 /// One cell per duration of the shortest action: "F3---" is F of microbatch 3, with dashes for its
-/// duration, '.' is an idle cell; with several stages per rank, "5F3" is stage 5. If that does not
+/// duration, and '.' an idle cell; with several stages per rank, "5F3" is stage 5. If that does not
 /// fit, or durations are not multiples of the shortest, a cell has one letter, for the work that
 /// takes most of it; if that does not fit either, cells are longer. The last line
 /// then gives the scale.
@@ -107,8 +107,8 @@ std::string timeline_grid(const std::vector<TimelinePanel>& panels, const GridLo
 /// end, and `columns` columns are as long as the longest step: two per point of the picture.
 nlohmann::ordered_json timelines_json(const std::vector<TimelinePanel>& panels, double inches);
 
-/// Returns the activations of the rank that saves most: `rank`, and `levels`, pairs of a time and
-/// the amount from then on, as in saved_levels().
+/// Returns the activations of the rank that saves the most: `rank`, and `levels`, pairs of a time
+/// and the amount from then on, as in saved_levels().
 nlohmann::ordered_json most_saved_json(const TimelinePanel& panel, bool bytes);
 
 }  // namespace concertina

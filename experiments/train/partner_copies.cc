@@ -60,7 +60,7 @@ PartnerCopies::~PartnerCopies() {
   if (std::uncaught_exceptions() == 0) finish();
 }
 
-/// The ranks have just exchanged the status of the step, so a few more numbers each delay nobody.
+/// The ranks have just exchanged the step's status, so a few more numbers delay nobody.
 bool PartnerCopies::begin(const SnapshotFile& file) {
   if (!comm_) return false;
   finish();  // a spare rank may still be busy with the last copy

@@ -1,7 +1,7 @@
 // Copies of this rank's snapshots on another host, and of other ranks' snapshots here, so that a
 // run survives the loss of a host. Invariants: all ranks start a copy after the same step, once the
-// snapshots of all ranks are complete; copies are sent while training continues; copies without
-// space are omitted, with a warning.
+// snapshots of all ranks are complete; copies are sent while training continues; copies for which
+// there is no space are omitted, with a warning.
 #pragma once
 
 #include <memory>

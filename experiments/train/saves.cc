@@ -79,8 +79,8 @@ void Saves::refused(const Error& error) {
   if (!launch_.monitor) return;
   if (++unsaved_ == 1)
     warn(
-        "cannot write the checkpoint of step {}: {} ({}); training continues, and the next warning "
-        "follows when a checkpoint is written",
+        "cannot write the checkpoint of step {}: {} ({}); training continues, and the next message "
+        "follows once a checkpoint is written",
         step_, error.message(), error.where());
   launch_.monitor->event(step_, EventKind::no_checkpoint, {{"why", error.message()}});
 }

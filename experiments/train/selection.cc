@@ -33,7 +33,7 @@ Metric find_metric(const RunConfig& config, std::span<const Field> reads,
   }
   const std::string nearest(nearest_word(name, names));
   throw_input(
-      fmt::format("checkpoint.best = \"{}\": evaluations of this task do not have this metric",
+      fmt::format("checkpoint.best = \"{}\": evaluations of this task do not provide this metric",
                   name),
       config.where(key),
       fmt::format("{}one of: {}", nearest.empty() ? "" : "\"" + nearest + "\"; ",

@@ -1,6 +1,6 @@
-// Selects the best model of a run, and ends the run if it stops improving: checkpoint.best and
+// Selects a run's best model, and ends the run if it stops improving: checkpoint.best and
 // run.patience. Invariants: depends only on the metrics of the evaluations, so it is the same on
-// all ranks in any layout; each commit stores the state, from which a resume continues.
+// all ranks in any layout; each commit stores the state, from which a resumed run continues.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,7 @@ class Selection {
   void see(std::int64_t step, const Validation& validation, bool due);
   /// Called if the best model so far could not be committed: the previous best remains.
   void lost();
-  /// Called if the commit of the best model no longer exists.
+  /// Called if the best model's commit no longer exists.
   void forget();
   /// Whether the model after `step` is the best so far and must be committed.
   bool wants(std::int64_t step) const { return keeps_ && best_ && best_->step == step; }

@@ -50,7 +50,7 @@ void Snapshots::heard(std::span<const double> news) {
   if (std::ranges::min(news) > 0 && asked_ == 0)
     every_ = steps_between(std::ranges::max(news), kMostShare);
   if (!stages_.hear(news) || !stages_.busy()) return;
-  task_.wait();  // of a spare rank, whose news are not used
+  task_.wait();  // of a spare rank, whose news is not used
   if (!copies_->begin(*file_)) stages_.end();
 }
 

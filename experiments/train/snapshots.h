@@ -1,5 +1,5 @@
-// In-memory snapshots of a run, from which it resumes after a lost launch with a loss of at most a
-// few steps: in the memory of this host, then of another, by the commit rule of checkpoints.
+// In-memory snapshots of a run, from which it resumes after a lost launch, losing at most a few
+// steps: in the memory of this host, then of another, by the commit rule of checkpoints.
 // Invariants: all ranks take them after the same steps; they never end a run; they use at most
 // kMostShare of the step time, or are taken as often as the config says.
 #pragma once

@@ -141,8 +141,7 @@ StepGuard::Report StepGuard::report_state(std::int64_t step,
   report.what =
       any["known"].get<bool>()
           ? fmt::format(
-                "in step {} a part of the state differs from the result of the previous update",
-                step)
+                "in step {} part of the state differs from the result of the previous update", step)
           : fmt::format(
                 "in step {} replicas have different weights, and it is unknown which are correct",
                 step);

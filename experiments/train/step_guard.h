@@ -14,7 +14,7 @@ namespace concertina {
 
 class StepGuard {
  public:
-  /// The maximum mean share of the step time for checks of the state, if verify.every leaves their
+  /// The maximum mean share of the step time for checks of the state, if verify.every leaves the
   /// frequency to the run.
   static constexpr double kMostShare = 0.005;
   /// The maximum number of consecutive steps that verify.on_fault = "skip" skips.

@@ -14,7 +14,7 @@ namespace {
 /// Below the promised 10%, by the possible error of a median over a window.
 const double kLeastGrowth = std::log(1.07);
 const double kLeastOfReplicas = std::log(1.10);
-/// A rise must also exceed this multiple of the noise of one cell.
+/// A rise must also exceed this multiple of one cell's noise.
 constexpr double kNoises = 4;
 
 /// Robust standard deviation.
@@ -153,7 +153,7 @@ double Stragglers::compute(const Cell& cell, std::size_t member) const {
   return seconds;
 }
 
-/// The logarithm of the compute time of `member`, by cell.
+/// The logarithm of `member`'s compute time, by cell.
 Stragglers::Row Stragglers::growth(std::size_t member) const {
   Row row;
   for (const Cell& cell : cells_) row.push_back(log_of(compute(cell, member)));
@@ -181,7 +181,7 @@ std::optional<Straggler> Stragglers::decide() {
   return found;
 }
 
-/// Finds a rank that takes longer than in its own past, by more than the other ranks do.
+/// Finds a rank that has slowed down compared with its own past, by more than the other ranks have.
 std::optional<Straggler> Stragglers::slower_than_before() {
   std::vector<Row> own;
   for (std::size_t m = 0; m < members_.size(); ++m) {
@@ -214,7 +214,7 @@ std::optional<Straggler> Stragglers::slower_than_replicas() {
     Member& member = members_[m];
     if (member.replicas.empty() || member.reported_replicas) continue;
     const Row over = over_median(rows, m, member.replicas);
-    // Over all cells, so that no temporary load of the machine counts.
+    // Over all cells, so that temporary load on the machine does not count.
     const double size = median(over);
     if (size < std::max(kLeastOfReplicas, kNoises * noise(over))) continue;
     member.reported_replicas = true;

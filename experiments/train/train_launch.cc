@@ -74,10 +74,10 @@ void require_seen(Communicator& world, const char* what, const char* key, const 
       fmt::format("a {} on a file system shared by all nodes, and the same on all ranks", key));
 }
 
-/// Throws the same bad input on every rank if a rank does not see the run directory or the
-/// checkpoint directory of rank 0; names ranks and hosts. For a directory that does not exist yet,
-/// checks its closest existing ancestor. Rank 0 creates a file there, and the others look for it
-/// for a few seconds because network file systems cache missing files. If rank 0 cannot create one,
+/// Throws the same bad input on every rank if a rank does not see rank 0's run directory or
+/// checkpoint directory; names ranks and hosts. For a directory that does not exist yet, checks its
+/// closest existing ancestor. Rank 0 creates a file there, and the others look for it for a few
+/// seconds because network file systems cache missing files. If rank 0 cannot create one,
 /// RunDirectory reports the reason. Collective.
 void require_seen_by_all(Communicator& world, const RunConfig& config) {
   if (world.size() == 1) return;
@@ -169,8 +169,8 @@ void TrainLaunch::go_back() {
 }
 
 /// Loads the newest state of the run: a snapshot in memory if it is later than all checkpoints. A
-/// snapshot of a step that the log does not have was abandoned: another launch, on other hosts, has
-/// resumed from before it.
+/// snapshot of a step that is missing from the log was abandoned: another launch, on other hosts,
+/// has resumed from before it.
 std::optional<std::int64_t> TrainLaunch::load_newest(nlohmann::json& stored) {
   const nlohmann::json steps = from_first(world, [&]() -> nlohmann::json {
     const std::optional<Commit> newest = newest_commit(checkpoints);
@@ -181,8 +181,8 @@ std::optional<std::int64_t> TrainLaunch::load_newest(nlohmann::json& stored) {
       load_snapshot(trainer, snapshots->run(), committed, logged, own_identity, &stored);
   if (!found) return load_checkpoint(trainer, checkpoints, own_identity, &stored);
   if (leads())
-    log::info("resuming from the snapshot of step {}; the newest checkpoint is of step {}", *found,
-              committed);
+    log::info("resuming from the snapshot of step {}; the newest checkpoint is from step {}",
+              *found, committed);
   return found;
 }
 
@@ -210,7 +210,7 @@ void TrainLaunch::restore_selection() {
 }
 
 /// Called on rank 0 if no commit was found. A supervised launch lost before its first commit has
-/// left only logs. If there was a commit before, a user must decide what happened to it.
+/// left only logs. If there was a commit before, a user must find out what happened to it.
 void TrainLaunch::start_from_scratch() {
   const bool nothing_lost = !supervised_run().empty() && !has_committed(directory);
   if (!mode_.from_scratch && !(nothing_lost && history.steps > 0))
@@ -225,8 +225,8 @@ void TrainLaunch::refuse_from_scratch() const {
               checkpoints, "another run.name, or move these checkpoints away");
 }
 
-/// Sets the step at which the learning-rate schedule ends: that of the config, otherwise that of
-/// the start of the run. Rank 0 reads the run directory and broadcasts it.
+/// Sets the step at which the learning-rate schedule ends: the config's, otherwise the one from the
+/// start of the run. Rank 0 reads the run directory and broadcasts it.
 void TrainLaunch::settle_lr_steps(const nlohmann::json& stored) {
   std::int64_t steps = lr_steps(config);
   if (leads() && config.lr.steps == 0 && done > 0) {
@@ -271,7 +271,7 @@ void TrainLaunch::log_differences(const nlohmann::json& stored, bool trains) con
   if (stored.contains(kProgress) && stored[kProgress].contains(kUnread) &&
       stored.value(kWholeText, "") != own_identity.value(kWholeText, ""))
     log::warn(
-        "the data differs from that of the first {}: it is assumed to be repaired, since "
+        "the data differs from that of the first {}: it is assumed to have been repaired, since "
         "an error in {} ended the run",
         counted(done, "step"), stored[kProgress][kUnread].value("where", ""));
   if (!history.config) return;

@@ -1,4 +1,4 @@
-// A launch of `train` up to its first step: what is trained, from which step on, and where.
+// A launch of `train` up to its first step: what is trained, from which step, and where.
 // Invariants: all ranks have the same information; only rank 0 accesses the run directory; a
 // refused launch and a dry run write nothing.
 #pragma once

@@ -66,7 +66,7 @@ std::string lr_text(const TrainLaunch& launch) {
                      launch.config.optimizer.lr, counted(lr.warmup, "step"), lr.steps);
 }
 
-/// The step time, from the run's costs or from its matrix products at the rate of this machine.
+/// The step time, from the run's costs or from its matrix products at this machine's rate.
 std::string step_text(const TrainLaunch& launch) {
   const Assignment& assignment = launch.trainer.assignment();
   const KnownCosts known = known_costs(launch.directory, assignment.layout, assignment.plan);
@@ -112,7 +112,7 @@ std::string cache_text(const CacheRoom& cache) {
     return fmt::format("{} {} ({:.1f} MiB)", slots.count, where,
                        static_cast<double>(bytes) / (1 << 20));
   };
-  return fmt::format("of the {} samples of an epoch, each host keeps {} and {}, {:.1f} KiB each",
+  return fmt::format("of the {} samples in an epoch, each host keeps {} and {}, {:.1f} KiB each",
                      cache.samples, tier(cache.memory, "in shared memory"),
                      tier(cache.disk, "on disk"), static_cast<double>(cache.entry_bytes) / 1024);
 }

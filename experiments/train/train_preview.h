@@ -7,8 +7,8 @@
 
 namespace concertina {
 
-/// The human-readable preview of an open launch; on rank 0. If the run has no costs.json, the step
-/// time is predicted from matrix products, whose rate is measured for about a second.
+/// The human-readable preview of an open launch; on rank 0. Without a costs.json in the run, the
+/// step time is predicted from matrix products, whose rate is measured for about a second.
 std::string train_preview(const TrainLaunch& launch);
 
 }  // namespace concertina

@@ -13,7 +13,7 @@
 
 namespace concertina {
 
-/// The model FLOPs utilization of a step of `seconds`, if the peak rate is known.
+/// The model FLOPs utilization of a step that takes `seconds`, if the peak rate is known.
 MetricValue model_flops_utilization(const Launch& launch, double seconds);
 
 /// Logs how the leader's kernels were launched, if that can vary.

@@ -57,14 +57,14 @@ FreezePoints freeze_points(const TrainLaunch& launch) {
                       .steps_per_epoch = per_epoch};
   const auto before_last = std::max<std::int64_t>(0, config.run.steps - 1);
   points.epochs = static_cast<std::int64_t>(static_cast<double>(before_last) / per_epoch);
-  constexpr std::int64_t kFew = 1000;  // some shifted windows have one sample less
+  constexpr std::int64_t kFew = 1000;  // some shifted windows have one sample fewer
   if (points.epochs < kFew)
     points.epochs = TrainingSource(launch.dataset, data_seed(config), config.batch.global)
                         .epochs_done(before_last);
   return points;
 }
 
-/// Warns on rank 0 of each policy that has no effect in this run or depends on the clock.
+/// Warns on rank 0 about each policy that has no effect in this run or depends on the clock.
 void warn_of_policies(const TrainLaunch& launch) {
   const RunConfig& config = launch.config;
   if (!launch.leads() || !launch.trains()) return;
@@ -108,7 +108,7 @@ std::optional<int> Training::run() {
   }
 }
 
-/// Commits the finished steps before a data error ends the run, so that a resume starts there.
+/// Commits the finished steps before a data error ends the run, so that resuming starts there.
 void Training::end_unread(const UnreadData& error) {
   if (done_ == 0) throw Error(error);
   if (launch_.leads())

@@ -129,7 +129,7 @@ StepTrace step_as_before(Course& whole, std::int64_t step, const StepTrace& then
   }
 }
 
-/// Restores the initial weights and layout of the run.
+/// Restores the run's initial weights and layout.
 void start_from_scratch(Launch& launch, const Request& asked, const Assignment& first) {
   launch.trainer.adopt(asked, Assignment(first));
   launch.trainer.skip({});
@@ -162,7 +162,7 @@ RunVerdict verify_run(Launch& launch, std::int64_t steps) {
   Course whole(launch, resolved, steps, /*whole=*/true);
   RunVerdict verdict{.steps = steps};
   StepTrace before{.layout = short_form(trainer.layout())};
-  // The buckets that have gradients; an assignment also has the copies of tied tables.
+  // The buckets that have gradients; an assignment also contains the copies of tied tables.
   const std::vector<Bucket> buckets = make_buckets(trainer.job().model);
   for (std::int64_t step = 1; step <= steps && verdict.same(); ++step) {
     const StepTrace& then = expected[static_cast<std::size_t>(step - 1)];

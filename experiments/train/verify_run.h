@@ -1,6 +1,6 @@
-// Compares a run with its freeze policy, cache and layout policy to the same run without cache and
-// layout policy: whether training computed the same bits. Invariant: both train from the same
-// weights in one launch; every rank compares and returns the same result.
+// Checks that a run with its freeze policy, cache and layout policy computes the same bits as
+// without cache and layout policy. Invariant: both train from the same weights in one launch; every
+// rank compares and returns the same result.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ struct RunVerdict {
   std::vector<std::string> differ{};  // differing values: loss, gradient norm, frozen units, units
   std::string layout{};               // of the run with its policies at that step
   bool same() const { return differ.empty(); }
-  /// Whether any policy or the cache did something; otherwise the two runs were identical.
+  /// Whether any policy or the cache had an effect; otherwise the two runs were identical.
   bool exercised() const { return freezes + layouts > 0 || cached > 0; }
 };
 
-/// Trains `steps` steps of the config of `launch` twice: in its initial layout without a cache,
-/// then with all its policies. `launch` has begun with the command "train". Throws Error{bad_input}
-/// for elastic.batch = "grows", which trains different steps by design. Collective.
+/// Trains `steps` steps of `launch`'s config twice: in its initial layout without a cache, then
+/// with all its policies. `launch` has begun with the command "train". Throws Error{bad_input} for
+/// elastic.batch = "grows", which trains different steps by design. Collective.
 RunVerdict verify_run(Launch& launch, std::int64_t steps);
 
 }  // namespace concertina

@@ -224,7 +224,7 @@ s.toml:1 | the baseline 'static' is not COLUMN=VALUE |  | [equivalence]\nmetric 
 s.toml:4 | equivalence.alpha = 0.5 is out of range |  | [equivalence]\nmetric =
    'validation_loss'\nmargin = 0.1\nalpha = 0.5
 s.toml | the study has no seeds |  | [set]\nmodel.from = 'runs/{seed}'
-grown.from | [0, 2] is not a part of this study |  | seeds = [1]\n[set]\nrun.steps = 9\n[grown]\nfrom =
+grown.from | [0, 2] is not part of this study |  | seeds = [1]\n[set]\nrun.steps = 9\n[grown]\nfrom =
    [[0, 2]]
 s.toml | is set by the study |  | [set]\nrun.steps = 9\n[grid]\nrun.dir = ['a', 'b']
 s.toml | is set by the study |  | [set]\nrun.name = 'a'

@@ -36,7 +36,7 @@ assert said["bits"]["seed"]["log"]["step"] == 1 and said["bits"]["seed"]["tensor
 assert said["bits"]["seed"]["tensor"]["one"] != said["bits"]["seed"]["tensor"]["other"]
 END2
 compare 1 runs/one runs/seed --same
-says 'seed against one: loss differs from step 1 on: [0-9.]+ against [0-9.]+; another final state; in the checkpoints of step 4 [0-9]+ of [0-9]+ tensors differ'
+says 'seed against one: loss differs from step 1 on: [0-9.]+ against [0-9.]+; different final states; in the checkpoints of step 4 [0-9]+ of [0-9]+ tensors differ'
 
 # An unfinished run of a program without some of the current keys; a whole folder.
 cp -r runs/one runs/young

@@ -92,5 +92,5 @@ CONCERTINA_FAILPOINTS=unread@5:rank=0 "$program" run --ranks 1 -- train "${keys[
 [ "$(wc -l <runs/repaired/launches.jsonl)" = 1 ] || die "launched more than once: $(cat out)"
 sed 's/lone/gone/' text.txt >other && mv other text.txt
 run 1 train "${keys[@]}" run.name=repaired
-grep -q 'assumed to be repaired' out || die "not reported: $(cat out)"
+grep -q 'assumed to have been repaired' out || die "not reported: $(cat out)"
 refused 'is from another run' train "${keys[@]}" run.name=good run.steps=9

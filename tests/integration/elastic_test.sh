@@ -392,7 +392,7 @@ refused 'cache.disk = "5 KiB" is too small' 0 --set data.windows=fixed --set fre
 refused 'cache.use = "sometimes"' 0 --set cache.use=sometimes
 expect 0 0 dry --dry-run --set data.windows=fixed --set freeze.units=3 --set 'cache.memory=20 KiB' \
   --set 'cache.disk=1 MiB'
-grep -q '^activations   of the 172 samples of an epoch, each host keeps 7 in shared memory (0.0 MiB) and 165 on disk (0.3 MiB), 2.0 KiB each' \
+grep -q '^activations   of the 172 samples in an epoch, each host keeps 7 in shared memory (0.0 MiB) and 165 on disk (0.3 MiB), 2.0 KiB each' \
   out || fail 'a dry run does not report what would be cached'
 expect 0 0 idle --set data.windows=fixed --set 'cache.memory=1 MiB' --set run.steps=2
 [ "$(grep -c 'warning' err)" = 1 ] && grep -q 'cache.memory is set, but nothing is ever frozen' err ||

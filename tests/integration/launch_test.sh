@@ -152,7 +152,7 @@ for child in $(children_of "$(cat pid)"); do
   [ "$(rank_of "$child")" != 1 ] || halted=$child
 done
 kill -STOP "$halted"
-until grep -q "rank 1 is stopped by a signal.*to resume: kill -CONT $halted\$" err; do
+until grep -q "rank 1 has been stopped by a signal.*to resume: kill -CONT $halted\$" err; do
   kill -0 $process 2> /dev/null || { fail 'a stopped rank is not named with its process'; break; }
   sleep 0.1
 done

@@ -96,7 +96,7 @@ exits 0 'continuing after a hostile sampler' "$binary" study run hostile.toml --
 # A metric that no result has: the sampler would search blindly.
 sed 's/drawn/blind/; s/^metric = .*/metric = "validation_los"/; /^command = "python3/d' drawn.toml > blind.toml
 exits 1 'blind' "$binary" study run blind.toml --sampler 'python3 hostile.py well'
-grep -q 'trial 1 is done, but its result has no metric validation_los' err || fail 'the missing metric is not reported'
+grep -q 'trial 1 is done, but its result contains no metric validation_los' err || fail 'the missing metric is not reported'
 
 # If the study has no limit, the sampler says when it is done.
 search few 0 python3 draw.py

@@ -135,7 +135,7 @@ grep -q "the best checkpoint by validation_loss, of step $best, is no longer in"
 
 # Metrics that cannot be used for selection.
 expect 2 0 bad --set checkpoint.best=accuracy
-one_message 'checkpoint.best = "accuracy": evaluations of this task do not have this metric' 'no accuracy'
+one_message 'checkpoint.best = "accuracy": evaluations of this task do not provide this metric' 'no accuracy'
 expect 2 0 bad $wild --set data.validation=0
 one_message 'checkpoint.best needs evaluations, but there is no held-out data' 'nothing held out'
 expect 2 0 bad --set run.patience=1 --set eval.every=0

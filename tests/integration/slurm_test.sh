@@ -116,7 +116,7 @@ study 0 collect studies/long
 grep -q '^running .* job 12_1, RUNNING on n1' out || fail 'collect does not list running trials'
 refused 'is using trial 1' trial studies/long 1
 study 1 run long.toml
-has 'skipped, since other processes run them: 1' 'study run during a task'
+has 'skipped because other processes run them: 1' 'study run during a task'
 grep -q 'trial 2 done' err || fail 'study run during a task: trial 2'
 kill -USR1 "$batch"
 for _ in $(seq 500); do # until the signal waits for the stopped process: USR1 is bit 9

@@ -52,7 +52,7 @@ done
 exits 0 'continuing by the folder' "$binary" study run killed/grid
 rm -r killed/grid/3 killed/grid/results.csv*
 runs 0 grid --dir killed --dry-run
-grep -qE '^1 trial to run; skipped as finished: 1-2,4-8; expected to take [0-9:]+ \([0-9.]+ s per trial, as so far\)$' out ||
+grep -qE '^1 trial to run; skipped as finished: 1-2,4-8; expected to take [0-9:]+ \([0-9.]+ s per trial so far\)$' out ||
   fail 'a dry run does not tell what is skipped and how long the rest takes'
 exits 0 'the trial that is left' "$binary" study run killed/grid
 for name in trial state parallel.schedule parallel.pp run.seed loss validation_loss grad_norm state_sha256 layout config_sha256; do

@@ -72,7 +72,7 @@ reach $run 170; sleep 0.3; reach $run 180; kill -HUP "$(rank head)"
 ended 0
 [ "$(hash_of $run)" = "$clean" ] || die "the bits differ after faults"
 [ "$(wc -l <$run/restarts.jsonl)" = 5 ] || { cat said $run/restarts.jsonl; die "expected five restarts"; }
-grep -q '"fault":"stopped","why":"rank . is stopped by a signal' $run/restarts.jsonl || die "the stop was not noticed"
+grep -q '"fault":"stopped","why":"rank . has been stopped by a signal' $run/restarts.jsonl || die "the stop was not noticed"
 grep -q '"fault":"died","why":"rank . has died' $run/restarts.jsonl || die "no death was noticed"
 grep -q 'finished in .* with 5 restarts' said || die "no summary: $(cat said)"
 

@@ -106,7 +106,7 @@ for set in regression:tsv:1:mean_squared_error multi-label:csv:2:subset_accuracy
   run 1 checkpoint export "runs/$task-1-parallel.pp=1" --out "$task-model"
   check "$task" "$task.csv.rows" rows.jsonl "$task.json" "$task-logits" "$task-model"
 done
-refused 'the model has 2 scores, the data 1' train "${common[@]}" model.family=bert model.task=regression data.format=tsv data.files=regression.tsv
+refused 'the model has 2 scores, but the data has 1' train "${common[@]}" model.family=bert model.task=regression data.format=tsv data.files=regression.tsv
 refused 'a row of tsv has one label' train "${common[@]}" model.family=bert model.task=token-classification data.format=tsv data.files=regression.tsv
 refused 'label_smoothing' train "${common[@]}" model.family=bert model.task=regression model.classes=1 model.label_smoothing=0.1 data.format=tsv data.files=regression.tsv
 printf 'sentence\tscore\na\t1\nb\tnan\n' >nan.tsv

@@ -141,7 +141,7 @@ def check_own_snapshots():
     code, said = call("doctor", user=VICTIM)
     assert code == 0 and f"'{run.resolve()}', which is not active" in said and f"`rm {prefix}.*`" in said, said
     code, said = call(*TRAIN, "run.name=kept", user=VICTIM)
-    assert code == 0 and "; the newest checkpoint is of step" in said and hash_of(run) == hash_of("runs/clean"), said
+    assert code == 0 and "; the newest checkpoint is from step" in said and hash_of(run) == hash_of("runs/clean"), said
     assert not list(pathlib.Path("/dev/shm").glob(pathlib.Path(prefix).name + ".*"))
     # A removed directory, and a new run in its place.
     run, prefix, _ = killed_run("former")

@@ -119,5 +119,5 @@ def test_text_and_json_agree():
                                   text=True, check=False) for words in ((), ("--json=",))}
     assert {one.returncode for one in said.values()} == {1}
     assert said[()].stdout.startswith("error  run.dir  h2: does not see /runs\n")
-    assert said[()].stdout.endswith("\n3 hosts of 6 ranks: 1 finding in 1.2 s; usual link: 5 µs, 3.725 GiB/s\n")
+    assert said[()].stdout.endswith("\n3 hosts with 6 ranks: 1 finding in 1.2 s; usual link: 5 µs, 3.725 GiB/s\n")
     assert json.loads(said[("--json=",)].stdout)["findings"][0]["what"] == "h2: does not see /runs"

@@ -127,7 +127,7 @@ def test_runs_that_record_no_program_are_named_once(tmp_path):
     write_lines(tmp_path / "own" / "launches.jsonl", [{"version": "1", "commit": "c", "device": "cpu", "hosts": [{"processor": "Zen"}]}])
     found = concertina.compare(tmp_path / "own", tmp_path / "theirs")
     assert [note for note in found.table.notes if "record" in note and "program" in note] == [
-        "mixed: trial 2 does not record a program or a machine, as others do"]
+        "mixed: trial 2 does not record a program or a machine, unlike others"]
     assert not any("not recorded (trial" in note for note in found.table.notes) and "have no config" in found.config_note
 
 

@@ -1,5 +1,4 @@
-// `concertina checkpoint export`: exports a model in the format of Hugging Face transformers or as
-// ONNX.
+// `concertina checkpoint export`: exports a model in Hugging Face transformers format or as ONNX.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -65,7 +64,7 @@ std::string task_name(const RunConfig& config) {
       lookup(models(), config.model.family, "model family", "model.family").default_task);
 }
 
-/// Throws unless the checkpoint has the tensors of the graph with the same shapes.
+/// Throws unless the checkpoint contains the graph's tensors with the same shapes.
 void require_shapes(CheckpointReader& checkpoint, const Graph& graph) {
   for (const GraphTensor& tensor : graph.tensors)
     if (!tensor.parameter.empty() && checkpoint.shape(tensor.parameter) != tensor.shape)
@@ -81,7 +80,7 @@ StoredRun stored_run_of(const ExportOptions& options) {
   return run;
 }
 
-/// Facts that identify an export, without time and path, so that equal exports have equal bytes.
+/// Facts that identify an export, excluding time and path, so that equal exports have equal bytes.
 std::map<std::string, std::string> facts_of(const RunConfig& config, const Manifest& manifest) {
   nlohmann::json identity = manifest.metadata;
   identity.erase(kProgress);
@@ -163,7 +162,7 @@ void add_export_options(CLI::App& app, ExportOptions& options) {
       ->type_name("PATH")
       ->required();
   add_default_option(app, "--dtype", options.type,
-                     "type of the exported weights (checkpoints have float32)")
+                     "type of the exported weights (checkpoints store float32)")
       ->check(CLI::IsMember({"float32", "bfloat16"}));
   add_default_option(
       app, "--shard-size", options.shard_size,

@@ -1,4 +1,4 @@
-// Converts a graph of operators to JSON, from which the Python package writes ONNX.
+// Converts an operator graph to JSON, from which the Python package writes ONNX.
 #pragma once
 
 #include <nlohmann/json.hpp>

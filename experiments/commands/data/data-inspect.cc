@@ -108,7 +108,7 @@ int run_data_inspect(const InspectOptions& options) {
   }
   if (options.verify)
     throw_input("files of this format have no stored hash", "--verify",
-                "remove --verify, or use a file of `data prepare` without --format");
+                "remove --verify, or use a file from `data prepare` without --format");
   for (const char* const option : {"--near", "--report"})
     options.needs(option, "--quality", options.quality);
   const RunConfig config = data_config(options);

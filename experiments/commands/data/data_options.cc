@@ -32,7 +32,7 @@ void add_data_options(CLI::App& app, DataFileOptions& options, const char* files
 
 void add_quality_options(CLI::App& app, DataFileOptions& options) {
   add_default_option(app, "--near", options.near,
-                     "minimum share of common 5-byte sequences of two texts that count as near "
+                     "minimum share of common 5-byte sequences for two texts to count as near "
                      "duplicates; 0: do not search")
       ->type_name("SHARE")
       ->check(number(0, 1));

@@ -1,4 +1,4 @@
-// Options shared by commands on data files, which are named directly or in a config.
+// Options shared by commands that read data files, named directly or in a config.
 #pragma once
 
 #include <map>
@@ -18,17 +18,17 @@ struct DataFileOptions : CommandOptions {
   std::string report;  // HTML page; empty: none
 };
 
-/// `files` is the help text of the positional files.
+/// `files` is the help text for the positional files.
 void add_data_options(CLI::App& app, DataFileOptions& options, const char* files);
-/// Adds --near and --report, for checks of table rows.
+/// Adds --near and --report, for checking table rows.
 void add_quality_options(CLI::App& app, DataFileOptions& options);
 
-/// The config that results from the options: like a run's, but with no held-out data unless it is
-/// requested explicitly.
+/// The config that results from the options: like a run's, but without held-out data unless
+/// explicitly requested.
 RunConfig data_config(const DataFileOptions& options);
 
-/// Finds faulty rows of tables and prints them or, with `words`, writes a table without them.
-/// Counts tokens if a tokenizer or model.context was given, otherwise bytes. Returns the exit code.
+/// Finds faulty table rows and prints them or, with `words`, writes a table without them. Counts
+/// tokens if a tokenizer or model.context was given, otherwise bytes. Returns the exit code.
 int look_at_rows(const DataFileOptions& options, const RunConfig& config,
                  std::map<std::string, std::string> words = {});
 

@@ -40,7 +40,7 @@ void add_plan_freeze_options(CLI::App& app, PlanFreezeOptions& options) {
 Command command_plan_freeze() {
   return make_command<PlanFreezeOptions>(
       "predict frozen layers, layout and time of each epoch, and the gain of each part over a "
-      "static run, with ceilings",
+      "static run, with upper bounds",
       add_plan_freeze_options, run_plan_freeze);
 }
 

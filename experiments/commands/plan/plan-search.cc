@@ -1,4 +1,4 @@
-// `concertina plan search`: finds the fastest layouts that fit in a cluster.
+// `concertina plan search`: finds the fastest layouts that fit on a cluster.
 #include "experiments/predict/search_report.h"
 
 #include "experiments/commands/plan/plan_options.h"
@@ -45,14 +45,14 @@ void add_plan_search_options(CLI::App& app, PlanSearchOptions& options) {
     list(name, values, help)->check(whole_number(1, kMostPlannedRanks))->type_name("N,...");
   };
   numbers("--tp", layouts.tp,
-          "sizes of a tensor-parallel group to consider (default: 1; all that fit, for megatron "
+          "tensor-parallel group sizes to consider (default: 1; all that fit, for megatron "
           "and deepspeed)");
   numbers("--pp", layouts.pp, "pipeline depths to consider (default: all)");
   numbers("--microbatch", layouts.microbatch,
           "samples per microbatch to consider (default: all divisors of a replica's batch)");
   numbers("--chunks", layouts.chunks, "numbers of stages per rank to consider (default: all)");
   list("--schedules", layouts.schedules,
-       "schedules to consider (default: all that the software has)")
+       "schedules to consider (default: all that the software supports)")
       ->type_name("NAME,...");
   list("--recompute", layouts.recompute,
        "recomputation to consider: none, selective, full (default: all)")

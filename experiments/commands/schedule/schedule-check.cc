@@ -1,4 +1,4 @@
-// `concertina schedule check`: returns exit code 0 for a valid plan, and 2 for an invalid one with
+// `concertina schedule check`: returns exit code 0 for a valid plan, and 2 for an invalid one, with
 // a counter-example and its place in the grid.
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// `concertina schedule draw`: draws predicted steps of schedules as a picture or as text.
+// `concertina schedule draw`: draws schedules' predicted steps as a picture or as text.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ struct DrawOptions : ScheduleOptions {
 
 const std::vector<std::string> kPictures{".svg", ".pdf", ".png", ".tex", ".html"};
 
-/// Whether the name has a number of chunks, as "NAME:4" has.
+/// Whether the name includes a number of chunks, as in "NAME:4".
 bool names_chunks(const std::string& schedule) {
   const std::size_t colon = schedule.rfind(':');
   return colon != std::string::npos && is_schedule(schedule.substr(0, colon));
@@ -64,7 +64,7 @@ TimelinePanel panel_of(const std::string& name, const ScheduleOptions& options,
           std::move(timeline)};
 }
 
-/// Files define their numbers of ranks and microbatches; names use those of the first file.
+/// Files define their numbers of ranks and microbatches; names use the first file's.
 std::vector<TimelinePanel> panels_of(const ScheduleOptions& options,
                                      const std::vector<std::string>& schedules,
                                      const ScheduleCosts& costs) {
@@ -97,7 +97,7 @@ void require_same_ranks(const std::vector<TimelinePanel>& panels) {
 void require_picture(const std::string& path) {
   const std::string extension = std::filesystem::path(path).extension().string();
   if (std::ranges::find(kPictures, CLI::detail::to_lower(extension)) == kPictures.end())
-    throw_input(extension.empty() ? "the file of a picture needs an extension"
+    throw_input(extension.empty() ? "a picture's file name needs an extension"
                                   : fmt::format("'{}' is not a picture format", extension),
                 path, fmt::format("one of: {}", fmt::join(kPictures, ", ")));
   require_output(path, "--out");
@@ -110,7 +110,7 @@ GridLook look_of_terminal() {
           no_color == nullptr || *no_color == '\0'};
 }
 
-/// The picture as JSON for schedule_draw() of experiments/python/concertina/commands.
+/// The picture as JSON for schedule_draw() in experiments/python/concertina/commands.
 Json picture_of(const DrawOptions& options, const ScheduleCosts& costs,
                 const std::vector<TimelinePanel>& panels) {
   Json json = timelines_json(panels, options.width);

@@ -1,4 +1,4 @@
-// `concertina schedule list`: the schedules of the registry.
+// `concertina schedule list`: lists the registered schedules.
 #include <fmt/format.h>
 
 #include "experiments/commands/command.h"
@@ -33,9 +33,9 @@ void print_details() {
       fmt::print("    no closed form\n");
   }
   fmt::print(
-      "\np ranks, m microbatches, v chunks (stages) per rank. bubble: idle over ideal time between "
-      "a "
-      "rank's first and last action, at F = I = W; saves: maximum microbatch-stages at a time\n");
+      "\np ranks, m microbatches, v chunks (stages) per rank. bubble: ratio of idle to ideal time "
+      "between a rank's first and last action, at F = I = W; saves: maximum microbatch-stages at a "
+      "time\n");
 }
 
 int run_schedule_list(const ListOptions& options) {

@@ -100,7 +100,7 @@ void add_search_options(CLI::App& app, SearchOptions& options) {
                   "as the units of a run in --costs allow",
                   kMaxChunks))
       ->check(whole_number(0, 64));
-  add_default_option(app, "--seed", options.search.seed, "random seed of the search")
+  add_default_option(app, "--seed", options.search.seed, "random seed for the search")
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()));
   app.add_option("--write", options.write,
                  "file to write the best schedule to, for parallel.schedule")

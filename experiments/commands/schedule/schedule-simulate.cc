@@ -123,7 +123,7 @@ void print_bubble(const nlohmann::ordered_json& bubble) {
     return fmt::format("{:.2f}%", 100 * share.get<double>());
   };
   const auto& idle = bubble["idle_over_ideal"];
-  fmt::print("largest idle over ideal time of a rank: {} of the step, {} of its span\n",
+  fmt::print("largest ratio of idle to ideal time on a rank: {} of the step, {} of its span\n",
              percent(idle["step"]), percent(idle["span"]));
   if (const auto& form = bubble["closed_form"]; !form.is_null())
     fmt::print("closed form for the span with F = I = W and free transfers: {}: {}\n",

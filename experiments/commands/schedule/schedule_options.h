@@ -1,5 +1,4 @@
-// Options shared by commands on schedules, and the plan that results from them: generated or read
-// from a file.
+// Options shared by schedule commands, and the resulting plan: generated or read from a file.
 #pragma once
 
 #include <optional>
@@ -38,7 +37,7 @@ inline constexpr int kDefaultRanks = 4, kDefaultMicrobatches = 8;
 /// The costs from --costs and --links.
 ScheduleCosts costs_of(const ScheduleOptions& options);
 
-/// Whether the registry has a schedule of that name.
+/// Whether a schedule with that name is registered.
 bool is_schedule(std::string_view name);
 
 /// Bytes of free memory on this machine, if known.
@@ -56,7 +55,7 @@ void add_schedule_option(CLI::App& app, ScheduleOptions& options);
 void add_shape_options(CLI::App& app, ScheduleOptions& options);
 /// Adds the shape, chunks and frozen stages, which together with the schedule determine a plan.
 void add_plan_options(CLI::App& app, ScheduleOptions& options);
-/// Adds --costs, and --links for the duration of messages.
+/// Adds --costs, and --links for message durations.
 void add_cost_options(CLI::App& app, ScheduleOptions& options);
 void add_grid_option(CLI::App& app, bool& grid);
 

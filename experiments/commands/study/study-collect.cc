@@ -1,5 +1,5 @@
 // `concertina study collect`: declares the options and writes results.csv; Python reports the
-// states of trials.
+// trials' states.
 #include "experiments/commands/python_command.h"
 #include "experiments/commands/study/study_options.h"
 #include "experiments/study/study_folder.h"

@@ -12,7 +12,7 @@ int run_study_plot(const CommandOptions& options) {
 void add_look_options(CLI::App& app) {
   const auto scales = CLI::IsMember({"linear", "log", "log2"});
   add_text_option(app, "--x-scale", "SCALE",
-                  "scale of x: linear, log or log2 (default: chosen by the spread of x)")
+                  "scale of x: linear, log or log2 (default: based on the spread of x)")
       ->check(scales);
   add_text_option(app, "--y-scale", "SCALE", "scale of y: linear, log or log2 (default: linear)")
       ->check(scales);
@@ -20,7 +20,7 @@ void add_look_options(CLI::App& app) {
                   "width of the chart: 3.25 for one of two columns, 6.75 for the page")
       ->check(number(1, 40))
       ->default_str("3.25");
-  add_text_option(app, "--height", "INCHES", "height of the chart (default: chosen by the width)")
+  add_text_option(app, "--height", "INCHES", "height of the chart (default: based on the width)")
       ->check(number(0, 40));
   add_text_option(app, "--title", "TEXT", "title above the chart (default: none)");
 }
@@ -29,7 +29,7 @@ void add_study_plot_options(CLI::App& app, CommandOptions& options) {
   add_study_folders(app);
   add_text_option(app, "--out", "FILE", "chart to write: .svg, .pdf or .png")->required();
   add_text_option(app, "--kind", "KIND",
-                  "kind of chart: lines, bars, heatmap, pareto or front (default: chosen by x)");
+                  "kind of chart: lines, bars, heatmap, pareto or front (default: based on x)");
   add_text_option(app, "--x", "COLUMN",
                   "column of x: an axis, a metric, or step for curves of the runs (default: the "
                   "first numeric axis, otherwise the first axis)");

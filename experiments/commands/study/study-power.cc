@@ -15,7 +15,7 @@ void add_study_power_options(CLI::App& app, CommandOptions& options) {
   add_text_option(app, "study", "STUDY.toml|FOLDER", "file of a study, or folder of a started one")
       ->required();
   add_text_option(app, "--pilot", "STUDY",
-                  "study from whose pairs to estimate the deviation of differences");
+                  "study whose pairs give an estimate of the deviation of differences");
   add_text_option(app, "--deviation", "FLOAT",
                   "standard deviation of the differences of pairs, in the metric's own unit")
       ->check(number(0, kMostMargin));
@@ -25,11 +25,11 @@ void add_study_power_options(CLI::App& app, CommandOptions& options) {
   add_text_option(app, "--power", "FLOAT", "power for which the number of seeds is computed")
       ->check(number(0.01, 0.9999))
       ->default_str("0.8");
-  add_text_option(app, "--seeds", "INT", "number of seeds (default: those of the study)")
+  add_text_option(app, "--seeds", "INT", "number of seeds (default: the study's)")
       ->check(whole_number(2, 1 << 20));
-  add_equivalent_options(app, "the [equivalence] of the study");
+  add_equivalent_options(app, "[equivalence] in the study's file");
   add_list_option(app, "--baseline", "COLUMN=VALUE,...",
-                  "baseline of the pilot (default: that of [equivalence])");
+                  "baseline of the pilot (default: the one in [equivalence])");
   add_json_option(app, options);
 }
 

@@ -18,7 +18,7 @@ void add_study_report_options(CLI::App& app, CommandOptions& options) {
 }  // namespace
 
 Command command_study_report() {
-  return make_command<CommandOptions>("write a page on a study: table, curves, use of time, trials",
+  return make_command<CommandOptions>("write a page about a study: table, curves, time use, trials",
                                       add_study_report_options, run_study_report);
 }
 

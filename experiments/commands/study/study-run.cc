@@ -24,7 +24,7 @@ struct StudyRunCommand : StudyFileOptions {
   std::optional<double> time_limit;
 };
 
-/// The study's file with the launch options of the command line.
+/// The study's file with the launch options from the command line.
 NamedStudy study_of(const StudyRunCommand& options) {
   NamedStudy study = read_named_study(options);
   StudySpec& spec = study.spec;
@@ -43,7 +43,7 @@ NamedStudy study_of(const StudyRunCommand& options) {
   return study;
 }
 
-/// Prints what `run` would launch: makes the same checks and skips finished trials.
+/// Prints what `run` would launch: performs the same checks and skips finished trials.
 void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) {
   std::map<int, TrialRecord> stored = stored_trials(spec, paths.root);
   const SearchMethod& method = method_of(spec.search);
@@ -71,7 +71,7 @@ void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) 
   if (!skipped.empty()) text += fmt::format("; skipped as finished: {}", to_ranges(skipped));
   if (const double mean = seconds / std::max(1.0, static_cast<double>(skipped.size()));
       left * mean > 0)
-    text += fmt::format("; expected to take {} ({:.3g} s per trial, as so far)",
+    text += fmt::format("; expected to take {} ({:.3g} s per trial so far)",
                         format_duration(mean * std::ceil(1.0 * left / jobs)), mean);
   print_once(text + "\n");
 }
@@ -113,7 +113,7 @@ std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
     std::vector<int> numbers;
     for (const auto& [number, who] : summary.run_by_others) numbers.push_back(number);
     text += fmt::format(
-        "skipped, since other processes run them: {}; afterwards: concertina study collect {}\n",
+        "skipped because other processes run them: {}; afterwards: concertina study collect {}\n",
         to_ranges(numbers), folder.paths().root);
   }
   if (summary.failed + summary.timed_out > 0)

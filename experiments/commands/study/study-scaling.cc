@@ -36,7 +36,7 @@ std::vector<int> ascending(const std::string& text, const std::string& option) {
   return values;
 }
 
-/// The hosts of --hosts, which must have equal numbers of ranks; empty without the option.
+/// The hosts in --hosts, which must have equal numbers of ranks; empty without the option.
 std::vector<Host> equal_hosts(const std::string& text) {
   if (text.empty()) return {};
   const std::vector<Host> hosts = parse_hosts(text, "--hosts");
@@ -56,7 +56,7 @@ int equal_threads(const ScalingOptions& scaling) {
   return threads_of(0, std::vector<RankCores>(static_cast<std::size_t>(most), own_cores()), 0);
 }
 
-/// Sets defaults of omitted options.
+/// Sets defaults for omitted options.
 void complete(ScalingCommand& options) {
   ScalingOptions& scaling = options.scaling;
   scaling.ranks = ascending(options.ranks, "--ranks");
@@ -147,7 +147,7 @@ void declare_scaling(CLI::App& app, ScalingCommand& options) {
                      "interleaved launches per number of ranks, whose median is used")
       ->check(whole_number(1, 1000));
   app.add_option("--microbatches", options.microbatches,
-                 "more numbers of microbatches to measure, for the fit t = a + b m")
+                 "additional numbers of microbatches to measure, for the fit t = a + b m")
       ->type_name("M,M,...");
   app.add_option("--hosts", options.hosts,
                  "hosts and their ranks for mpirun, the same number on each")

@@ -57,7 +57,7 @@ void add_study_submit_options(CLI::App& app, StudySubmitCommand& options) {
   add_text_option(app, "--at-once", "K", "maximum number of concurrent trials (default: unlimited)")
       ->check(whole_number(1, 1 << 20));
   add_text_option(app, "--sbatch", "OPTIONS",
-                  "additional options of sbatch: \"--gres=gpu:4 --account=NAME\"");
+                  "additional options for sbatch: \"--gres=gpu:4 --account=NAME\"");
   add_launcher_option(app, options.launcher);
 }
 

@@ -18,7 +18,7 @@ void add_study_table_options(CLI::App& app, CommandOptions& options) {
       ->default_str("text");
   add_text_option(app, "--cells", "KIND",
                   "contents of cells: mean-sd, mean-ci (confidence interval), difference (mean-sd "
-                  "and difference to the baseline) or full (default: full for text, else mean-sd)");
+                  "and difference from the baseline) or full (default: mean-sd; full for text)");
   add_list_option(app, "--front", "COLUMN,COLUMN",
                   "show gains over the baseline in one metric against losses in another");
   add_text_option(app, "--out", "FILE", "write to this file instead of printing");

@@ -31,7 +31,7 @@ sigset_t child_signal() {
 
 void add_launcher_option(CLI::App& app, std::string& launcher) {
   app.add_option("--launcher", launcher,
-                 "launcher if [launch] of the study has no command: mpirun or srun (default: "
+                 "launcher if the study's [launch] has no command: mpirun or srun (default: "
                  "mpirun)")
       ->type_name("NAME");
 }

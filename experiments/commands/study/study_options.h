@@ -1,4 +1,4 @@
-// Shared by commands that launch or submit the trials of studies.
+// Shared by commands that launch or submit study trials.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ void add_study_folder(CLI::App& app, std::string& directory);
 /// Adds --dir, the parent directory of the study's folder.
 void add_studies_directory(CLI::App& app, std::string& directory);
 
-/// Options of commands that create a study's folder from its file, or continue in it.
+/// Options for commands that create a study's folder from its file, or continue in it.
 struct StudyFileOptions : CommandOptions {
   std::string file, directory = "studies";
   std::vector<std::string> sets;
@@ -41,7 +41,7 @@ struct NamedStudy {
 /// Reads a study from its file, with the folder DIR/NAME and `sets` replacing its [set], or from
 /// the folder of a started study.
 NamedStudy read_named_study(const StudyFileOptions& options);
-/// Reads the study of a folder.
+/// Reads the study in a folder.
 NamedStudy read_folder_study(const std::string& folder);
 /// The trials of a study in `folder`, by number; empty if the folder does not exist. Throws
 /// Error{bad_input} if it belongs to another study.
@@ -53,7 +53,7 @@ void require_no_launcher(const std::string& command);
 void hold_study_signals();
 /// What to print if a study has stopped before its trials ended.
 std::string stopped_text();
-/// Returns when a trial has exited, but after a tenth of a second at the latest.
+/// Waits until a trial has exited, but at most a tenth of a second.
 void wait_for_trials();
 
 }  // namespace concertina

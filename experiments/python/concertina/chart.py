@@ -209,7 +209,7 @@ def add_legend(figure: Figure, handles: typing.Sequence[typing.Any], names: typi
 
 
 def _add_header(figure: Figure, chart: Chart, handles: list[typing.Any]) -> None:
-    """Places title, note and legend above the axes; a figure without a given height grows by them."""
+    """Places title, note and legend above the axes; a figure without a given height grows to fit them."""
     room, renderer = 72 * chart.width - 8, figure.canvas.get_renderer()  # type: ignore[attr-defined]
     parts: list[typing.Any] = []
     if chart.title:

@@ -119,7 +119,7 @@ def _stacks(axes: Axes, chart: Chart) -> Handles:
 
 
 def _set_names(drawn: typing.Any, names: list[str], room: float, chart: Chart) -> None:
-    """Sets ticks with names, slanted or vertical if they do not fit, which enlarges the figure. Of very many, only some are shown."""
+    """Sets ticks with names, slanted or vertical if they do not fit, which enlarges the figure. If there are too many, some are omitted."""
     texts = ["\n".join(shortened(line, TICK, min(110, 34 * chart.width)) for line in name.split("\n")) for name in names]
     every = math.ceil(10 / room)
     drawn.set_ticks(range(0, len(names), every), texts[::every])

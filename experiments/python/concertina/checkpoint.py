@@ -35,7 +35,7 @@ class Checkpoint:
         text = self._manifest_bytes()
         manifest = parse_json(text)
         if (manifest.get("format"), manifest.get("version"), manifest.get("dtype")) != ("concertina-checkpoint", 1, "float32"):
-            raise DamagedCheckpoint(f"{self.path}/manifest.json has another format; this package may be older than the run")
+            raise DamagedCheckpoint(f"{self.path}/manifest.json has a different format; this package may be older than the run")
         self.step: int = manifest["step"]
         if named and int(named[1]) != self.step:
             raise DamagedCheckpoint(f"{self.path} belongs to step {self.step}; the directory was renamed")

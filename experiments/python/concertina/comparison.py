@@ -17,7 +17,7 @@ _MOST_COMPARED = 12  # groups that are compared by default
 class Comparison:
     """How groups are compared: runs with equal values in `pairing` form pairs."""
     pairing: list[str]
-    test: str = PAIRED  # test of pairs
+    test: str = PAIRED  # paired test
     confidence: float = 0.95
 
     def difference(self, first: Group, second: Group, metric: str) -> Difference:
@@ -66,7 +66,7 @@ def corrected(p: typing.Sequence[float | None], correction: str) -> list[float |
 
 
 def default_baseline(results: StudyResults, by: list[str], groups: list[Group]) -> list[str]:
-    """The first group with several runs, if a test is possible, the groups are few, and the study is not a search."""
+    """The first group with several runs, if a test is possible, there are few groups, and the study is not a search."""
     repeated = [group for group in groups if len(group.done) > 1]
     if results.metric or len(groups) > _MOST_COMPARED or len(repeated) < 2:
         return []
@@ -118,7 +118,7 @@ def _parse(target: str) -> tuple[str, str, bool, float]:
 
 def _last_of_baseline(results: StudyResults, run: RunSummary, logs: list[tuple[RunSummary, RunLog]], baseline: list[tuple[str, str]],
                       metric: str) -> float | None:
-    """The mean of the last values of the runs that have the baseline's values and those of `run` in all other axes."""
+    """The mean of the last values of the runs that have the baseline's values and `run`'s in all other axes."""
     named = [column for column, _ in baseline]
     last = []
     for other, log in logs:

@@ -20,7 +20,7 @@ class InputError(ValueError):
 
 
 def missing_library(name: str) -> InputError:
-    """Names the command that installs all missing libraries of this package."""
+    """Names the command that installs all of this package's missing libraries."""
     absent = [one for one in LIBRARIES if importlib.util.find_spec(one) is None] if name in LIBRARIES else [EXPORTS.get(name, name)]
     of_system = name in LIBRARIES and os.path.dirname(sys.executable) == "/usr/bin" and os.path.exists("/usr/bin/apt-get")
     install = "apt-get install " + " ".join("python3-" + one for one in absent) if of_system else \

@@ -31,7 +31,7 @@ def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, column
                say: typing.Callable[[str], object] = lambda text: print(text, file=sys.stderr), **options) -> pathlib.Path:
     """Creates the new run `directory` from the log `source`: a file, or a folder of event files or of MLflow.
 
-    `options` are those of `Options`. `say` is called with a sentence on everything imported or skipped, also stored in imported.json.
+    `options` are those of `Options`. `say` is called with a sentence about everything imported or skipped, also stored in imported.json.
     """
     source, directory, asked = pathlib.Path(source), pathlib.Path(directory), Options(columns or {}, **options)
     if directory.exists():
@@ -48,7 +48,7 @@ def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, column
                      "skipped: tokens/s, which is per device; --devices N converts it")
     for row in rates if asked.devices else []:
         row["tokens_per_s"] = row["device_tokens_per_s"] * typing.cast(int, asked.devices)
-    notes += ["no metric of the log is per device, so --devices has no effect"] if asked.devices and not rates else []
+    notes += ["no metric in the log is per device, so --devices has no effect"] if asked.devices and not rates else []
     done = 0
     for row in steps:  # a row with a rate represents all steps since the previous one
         batches = max(1, row["step"] - done)
@@ -94,7 +94,7 @@ def _printed(text: str, asked: Options) -> tuple[list[dict], list[str]]:
     before: int | None = None        # the last training step
     stepless: list[tuple] = []       # llm.c's "val loss", with the previous step
     *lines, last = log_files.lines_of(text)
-    left["incomplete last lines, without a line end"] += bool(last.strip())
+    left["incomplete last lines without a line end"] += bool(last.strip())
     for line in filter(str.strip, lines):
         found = known_line(line)
         if found is None or asked.program not in (None, found[0].program):
@@ -117,10 +117,10 @@ def _printed(text: str, asked: Options) -> tuple[list[dict], list[str]]:
         rows.append(row)
     rows += [held | {"step": after} for held, after in stepless if after is not None]
     if len(programs := sorted({form.program for form in forms.values()})) > 1:
-        raise ValueError(f"the log has lines of {' and '.join(programs)}: choose one with --program")
+        raise ValueError(f"the log contains lines from {' and '.join(programs)}: choose one with --program")
     evaluated = {row["step"] for row in rows if "validation_loss" in row} if programs == ["nanogpt"] else set()
     rows = [{name: value for name, value in row.items() if name != "step_ms" or row["step"] - 1 not in evaluated} for row in rows]
-    notes = [f"{taken[name]} lines of {form.program} in the form {re.sub(':[^} ]+}', '}', name)!r}: {form.kind} losses"
+    notes = [f"{taken[name]} lines from {form.program} in the form {re.sub(':[^} ]+}', '}', name)!r}: {form.kind} losses"
              + (", 1 added to the step" if form.add else "") + (f". {form.means}" if form.means else "") for name, form in forms.items()]
     notes += [f"skipped: {count} {why}" for why, count in left.items() if count]
     return last_run(once(rows, notes), notes), notes

@@ -1,4 +1,4 @@
-"""concertina report --serve: a live page of a run, or of a study or folder with its runs. Reads only new data of logs.
+"""concertina report --serve: a live page of a run, or of a study or folder with its runs. Reads only new log data.
 
 The server only listens on this machine, answers GET requests below an address with a random token, and only reads. Slow clients block
 nobody: each has a thread and a few seconds for its request.

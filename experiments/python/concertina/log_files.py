@@ -128,7 +128,7 @@ def _one_run(runs: dict[str, str], wanted: str | None, what: str) -> str:
     """The key of the run whose key or name is `wanted`, or of the only run."""
     found = [key for key, name in runs.items() if wanted in (None, key, name)]
     if len(found) != 1:
-        raise ValueError(f"{what} has the runs {', '.join(map(repr, list(runs.values())[:8])) or 'none'}: choose one with --run NAME")
+        raise ValueError(f"{what} contains the runs {', '.join(map(repr, list(runs.values())[:8])) or 'none'}: choose one with --run NAME")
     return found[0]
 
 

@@ -30,7 +30,7 @@ def _why_other_config(runs: Runs) -> str:
     if _differ(runs, "text"):
         return "the data differs"
     same_text, same_unit = _all_know(runs, "text"), _all_know(runs, _MEASURE)
-    # Keys that affect a loss in other ways than through the quality of the training.
+    # Keys that affect a loss other than through the quality of the training.
     of_data = ("data.", "eval.", "model.task", "model.label_smoothing")
     for key in sorted({key for run in runs for key in run.settings if key.startswith(of_data)}):
         is_path = key == "data.text" or key.endswith("files")
@@ -129,7 +129,7 @@ def provenance_notes(runs: Runs, results: StudyResults, mixed: bool) -> list[str
     notes, where = [], results.directory or results.name
     unknown = [run.number for run in runs if not any(run.text(fact) for fact in _STRICT | _WARNED)]
     if unknown and len(unknown) < len(runs):
-        which = f"{trials_text(unknown)} {'does' if len(unknown) == 1 else 'do'} not record a program or a machine, as others do"
+        which = f"{trials_text(unknown)} {'does' if len(unknown) == 1 else 'do'} not record a program or a machine, unlike others"
         if not mixed:
             raise InputError(which, where, "--mixed to combine all")
         notes.append(f"mixed: {which}")

@@ -1,4 +1,4 @@
-"""The sections on recorded steps of a run: timelines, bubble by cause, and memory over a step."""
+"""The sections on a run's recorded steps: timelines, bubble by cause, and memory over a step."""
 import math
 
 from .names import bytes_text
@@ -50,9 +50,9 @@ def bubble(run: RunFiles) -> list[Block]:
                                                                 rank["predicted_bubble"]))] for at, rank in ranks]
     blocks = [cause_bars(bars, "%"), words("note", "; ".join(f"{name}: {look[1]}" for name, look in CAUSES.items()) + "."),
               *folded("Values by rank", blocks=[table(["share of the step", *CAUSES, "bubble", "predicted"], rows)])]
-    return section("Bubble, by cause", blocks, "The share of a step in which a rank neither computes nor updates, mean of the recorded steps. A rank "
-                   "that waits for another that is still computing waits for that computation (schedule, imbalance, variation); after it, for "
-                   "the transfer.")
+    return section("Bubble, by cause", blocks, "The share of a step in which a rank neither computes nor updates, averaged over "
+                   "the recorded steps. A rank that waits for another that is still computing waits for that computation "
+                   "(schedule, imbalance, variation); after it, for the transfer.")
 
 
 def _memory_chart(run: RunFiles, at: int, high: float) -> Block:

@@ -15,8 +15,8 @@ from .run_log import is_run
 
 SEED = "run.seed"
 RUN_COLUMN = "run"  # the name of a run that no study launched: the last parts of its path
-NO_CONFIG = "config"  # marks a run without a config, such as one of another program
-BITS_PER_BYTE = "validation_bits_per_byte"  # the held-out loss that is comparable between tokenizers
+NO_CONFIG = "config"  # marks a run without a config, such as one from another program
+BITS_PER_BYTE = "validation_bits_per_byte"  # the held-out loss that is comparable across tokenizers
 
 Cell = float | str | None
 
@@ -47,7 +47,7 @@ class RunSummary:
         cell = self.cell(column)
         if isinstance(cell, str):
             raise InputError(f"the column '{column}' is not a number in trial {self.number}: '{cell[:80]}'", "--metric",
-                             "a metric of result.json, such as loss or tokens_per_s")
+                             "a metric in result.json, such as loss or tokens_per_s")
         return cell
 
     @property

@@ -26,14 +26,14 @@ class Run:
         self.path = pathlib.Path(path)
         self.name = self.path.resolve().name
         if not is_run(self.path):
-            raise NotARun(f"{self.path} is not a run directory: it has neither config.toml nor metrics.jsonl")
+            raise NotARun(f"{self.path} is not a run directory: it contains neither config.toml nor metrics.jsonl")
 
     def _lines(self, name: str) -> pd.DataFrame:
         return pd.DataFrame(read_lines(self.path / f"{name}.jsonl"))
 
     @functools.cached_property
     def config(self) -> dict[str, typing.Any]:
-        """All keys of config.toml, as {"parallel.pp": 2, ...}; empty for a run of another program."""
+        """All keys of config.toml, as {"parallel.pp": 2, ...}; empty for a run from another program."""
         file = self.path / "config.toml"
         return flat(read_json(file, tomllib.loads)) if file.is_file() else {}
 
@@ -95,7 +95,7 @@ class Run:
         found = self.checkpoints
         if not found or (step is not None and step not in found):
             there = ", ".join(map(str, found)) or "none"
-            raise FileNotFoundError(f"{self.path} has no checkpoint" + (f" of step {step}" if step else "") + f"; there: {there}")
+            raise FileNotFoundError(f"{self.path} has no checkpoint" + (f" for step {step}" if step else "") + f"; there: {there}")
         return Checkpoint(found[max(found) if step is None else step])
 
     def trace(self, step: int | None = None) -> pd.DataFrame:
@@ -115,7 +115,7 @@ class Run:
 
 
 def _by_step(frame: pd.DataFrame, columns: typing.Iterable[str]) -> pd.DataFrame:
-    """Keeps the last of several lines of a step. `columns`: those that are null if not finite."""
+    """Keeps the last of several lines for a step. `columns`: those that are null if not finite."""
     if "step" not in frame:
         return pd.DataFrame(index=pd.Index([], name="step", dtype="int64"))
     nulls = frame.columns[frame.isna().all()]
@@ -133,7 +133,7 @@ def _named(runs: typing.Iterable[Run | str | pathlib.Path]) -> dict[str, Run]:
 def differing_keys(runs: typing.Iterable[Run | str | pathlib.Path]) -> pd.DataFrame:
     """A row per config key that differs between runs, a column per run; ignores where the runs are stored.
 
-    A run of another program has no config, and thus no column."""
+    A run from another program has no config, and so no column."""
     frame = pd.DataFrame({name: {key: str(value) for key, value in run.config.items()} for name, run in _named(runs).items() if run.config})
     differ = [key for key in frame.index if key not in PLACES and frame.loc[key].nunique(dropna=False) > 1]
     return frame.loc[differ].sort_index()

@@ -42,7 +42,7 @@ class Bits:
             text = f"{self.log['figure']} differs from step {self.log['step']} on: {plain(self.log['one'])} against {plain(self.log['other'])}"
         last, other = self.last_steps
         text += f"; {self.unread}" * bool(self.unread) + (
-            f"; different lengths: {other} and {counted(last, 'step')}" if last != other else "; another final state" * (self.same_state is False))
+            f"; different lengths: {other} and {counted(last, 'step')}" if last != other else "; different final states" * (self.same_state is False))
         if self.same_state:
             text += f"; the same final state ({self.state[:12]}...)"
         if found := self.tensor:

@@ -80,7 +80,7 @@ class Course:
 
     @property
     def seconds(self) -> float:
-        """Total of all steps and changes; the run's first step counts as a mean one."""
+        """Total of all steps and changes; the run's first step counts as an average one."""
         first = self.segments[0].mean * self.segments[0].steps if self.segments else 0
         return first + sum(segment.seconds for segment in self.segments[1:]) + self.change_seconds
 

@@ -97,7 +97,7 @@ class RunLog:
         return clock
 
     def curve(self, column: str) -> Curve:
-        """A column of metrics.jsonl, or validation_loss, ...: evaluations of as much text as the first one."""
+        """A column of metrics.jsonl, or validation_loss, ...: evaluations over as much text as the first one."""
         points: Curve = {}
         if column.startswith(HELD_OUT) and self.validations:
             figure = column.removeprefix(HELD_OUT)

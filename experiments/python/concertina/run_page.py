@@ -34,7 +34,7 @@ def _subtitle(run: RunFiles) -> str:
                 f"{known['pipelines'][-1]['microbatches'][1]} microbatches; {counted(known['steps'], 'step')} recorded"
                 + f" with {known['layout']}" * bool(layouts))
     layout = layouts or text(run.log.metrics[-1], "layout") if run.log.metrics else ""
-    return layout or "a run of another program" if run.log.metrics else "no step yet"
+    return layout or "a run from another program" if run.log.metrics else "no step yet"
 
 
 def _tiles(run: RunFiles) -> list[tuple[str, str]]:
@@ -49,7 +49,7 @@ def _tiles(run: RunFiles) -> list[tuple[str, str]]:
         predicted = f"predicted {duration_text(known['predicted_step_ms'] / 1e3)} ({100 * known['prediction_error']:+.1f}%)"
         tiles.append((duration_text(known["step_ms"] / 1e3),
                       f"step {known['typical_step']:,}, the median of the recorded steps ({steps}); {predicted}"))
-        tiles.append((f"{known['bubble']:.1%}", f"bubble of steps {steps}, mean of ranks; predicted {known['predicted_bubble']:.1%}"
+        tiles.append((f"{known['bubble']:.1%}", f"bubble of steps {steps}, averaged over ranks; predicted {known['predicted_bubble']:.1%}"
                       + (f"; of all steps {every['bubble']:.1%}" if "bubble" in every else "")))
     elif "bubble" in every:
         tiles.append((f"{every['bubble']:.1%}", "bubble of all steps"))

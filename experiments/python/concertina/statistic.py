@@ -1,7 +1,7 @@
 """Statistics of samples: mean, spread and interval, tests of differences and of equivalence, and the power of the latter.
 
-Non-finite values are counted but never averaged. Results that a sample is too small for are None. Distributions are scipy's. Exact are the
-mean and deviation of equal values, and the p-value of differences without spread, which has no general formula."""
+Non-finite values are counted but never averaged. Where a sample is too small, results are None. Distributions are scipy's. The mean and
+deviation of equal values, and the p-value of differences without spread, which has no general formula, are exact."""
 import bisect
 import dataclasses
 import functools
@@ -71,7 +71,7 @@ class Difference:
 def _wilcoxon_p(differences: np.ndarray) -> float:
     """Exact from all signs of the ranks up to MOST_EXACT differences, otherwise normal with corrections for ties and continuity.
 
-    Zero differences are dropped and equal ones have their mean rank. W. J. Conover, Practical Nonparametric Statistics (1999), 5.7."""
+    Zero differences are dropped and equal ones get their mean rank. W. J. Conover, Practical Nonparametric Statistics (1999), 5.7."""
     moved = differences[differences != 0]
     ranks = (2 * pd.Series(abs(moved)).rank()).to_numpy(int)  # twice the mean rank of ties is an integer
     total, positive = int(ranks.sum()), int(ranks[moved > 0].sum())

@@ -176,7 +176,7 @@ def claim_lines(table: StudyTable) -> list[str]:
                      f"tests, p: the larger p-value, below alpha = {claim.alpha:.4g} equivalent; different: by the two-sided test; not "
                      f"equivalent: the interval is outside the margin{several}{own}")
         if any(result.verdict == "too few pairs" for result in tested):
-            lines.append("a test of equivalence needs at least two pairs")
+            lines.append("an equivalence test needs at least two pairs")
     return lines + (table.front.lines() if table.front else [])
 
 

@@ -52,7 +52,7 @@ class StudyPage:
 
     @functools.cached_property
     def clocks(self) -> dict[str, dict[int, Curve]]:
-        """Axes of loss curves other than steps. Tokens are omitted if steps have equally many."""
+        """Axes of loss curves other than steps. Tokens are omitted if all steps have equally many."""
         tokens = {at: tokens_by_step(log) for at, log in self.logs.items()}
         even = len({round(count - before) for curve in tokens.values() for before, count in itertools.pairwise([0.0, *curve.values()])}) < 2
         seconds = {"seconds of training": {at: log.seconds for at, log in self.logs.items()}}
@@ -191,8 +191,8 @@ def _step_times(shown: StudyTable) -> list[Block]:
         bars.append({"name": label, "values": [ms * (1 - bubble), *idle],
                      "text": f"{'recorded' if of else 'all'} steps: {duration_text(ms / 1e3)}, bubble {bubble:.1%}"
                              + ("" if of_all is None else f"; all steps: bubble {of_all:.1%}")})
-    return section("Use of time", [cause_bars(bars, "ms")] if bars else [], "A step of each group, mean over its trials and over ranks: "
-                   "the recorded steps if there is a trace, otherwise all. Idle time is by cause, as on the page of a run.")
+    return section("Use of time", [cause_bars(bars, "ms")] if bars else [], "A step of each group, averaged over trials and ranks: "
+                   "the recorded steps if there is a trace, otherwise all. Idle time is by cause, as on a run's page.")
 
 
 def _link(of: StudyPage, run: int, directory: str) -> typing.Any:

@@ -52,12 +52,12 @@ def claim_of(text: str, alpha: float | None = None) -> Claim:
 
 
 def _deviations(pilot: str, claim: Claim) -> list[tuple[str, float]]:
-    """The deviation of each group of the pilot from its baseline."""
+    """The deviation of each group in the pilot from its baseline."""
     table = make_table(study_results(pilot), TableOptions([claim.metric], mixed=True, claim=claim, baseline=claim.baseline))
     found = [(f"{row.label}, {counted(test.pairs, 'pair')}", test.deviation) for row in table.rows
              if (test := row.cells[0].equivalence) and test.deviation is not None]
     if not found:
-        raise InputError("no group of the pilot has two pairs with its baseline", pilot, "at least two seeds, or --deviation D")
+        raise InputError("no group in the pilot has two pairs with its baseline", pilot, "at least two seeds, or --deviation D")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The table of a study: a row per group of runs with mean, spread and difference to a baseline for each metric, and notes.
+"""The table of a study: a row per group of runs with mean, spread and difference from a baseline for each metric, and notes.
 
 Equal results give equal tables, in whatever order trials finished. Failed trials and non-finite values are listed and never averaged."""
 from __future__ import annotations

@@ -105,7 +105,7 @@ class _Column:
         self._moved = digits_for([self._factor * one.difference for one in moved], [self._factor * (one.half_width or 0) for one in moved])
 
     def lines(self, row: TableRow, cell: TableCell) -> list[str]:
-        """Mean and deviation; the interval; the difference to the baseline."""
+        """Mean and deviation; the interval; the difference from the baseline."""
         summary, star = cell.summary, " *" if self._table.significant(cell.p) else ""
         if not summary.n:
             return [f"never in {cell.never} of {len(row.group.done)}" if cell.never else "NaN" if summary.nan
@@ -163,7 +163,7 @@ def default_cells(format_: str) -> str:
 
 
 def table_text(table: StudyTable, format_: str = "text", cells: str = "") -> str:
-    """The table with notes and unfinished trials, in one of FORMATS with one of CELLS; CSV only has the rows."""
+    """The table with notes and unfinished trials, in one of FORMATS with one of CELLS; CSV contains only the rows."""
     if format_ == "csv":
         return _csv(table)
     form, kind = _FORMS[format_], cells or default_cells(format_)
@@ -192,9 +192,9 @@ def _reading_notes(table: StudyTable, kind: str) -> typing.Iterator[str]:
         yield "n = 1: no standard deviation, no interval"
     tested, level = any(cell.p is not None for cell in cells), f"p < {1 - table.confidence:.4g}"
     if table.baseline and kind in ("difference", "full"):
-        yield f"Δ: difference to {table.baseline}; {table.how}" + (f", *: {level}" if tested else "")
+        yield f"Δ: difference from {table.baseline}; {table.how}" + (f", *: {level}" if tested else "")
     elif table.baseline and tested:
-        yield f"*: {level} for the difference to {table.baseline}; {table.how}"
+        yield f"*: {level} for the difference from {table.baseline}; {table.how}"
 
 
 def ends_of(runs: Runs) -> dict[tuple[str, str], Runs]:

@@ -216,7 +216,7 @@ class _Panel:
         _add(axes, [*links, *_corners(boxes)], facecolor="none", edgecolor=INK, linewidth=1.1, clip_on=False)
 
     def _memory(self, axes: Axes) -> None:
-        """Draws the activations of the rank that saves most."""
+        """Draws the activations of the rank that saves the most."""
         picture, near = self.picture, self.picture.longest / self.picture.width
         caption = self.given["caption"]
         if text_width(caption, _CAPTION) > picture.width:

@@ -84,7 +84,7 @@ class AshaSampler : public Sampler {
   }
 
  private:
-  /// Throws a failure unless the trial's metric can be ranked among those of the others.
+  /// Throws a failure unless the trial's metric can be ranked among the others'.
   void require_comparable(const TrialRecord& record) {
     if (!std::holds_alternative<double>(cell_of(record, search_.metric))) return;
     if (!first_) first_ = record;

@@ -1,4 +1,4 @@
-// An external program proposes settings with lines of JSON (the user's guide has the protocol).
+// An external program proposes settings as lines of JSON (protocol: see the user's guide).
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -50,7 +50,7 @@ class SamplerProcess {
     to_ = File(to[1], "the sampler's input");
     from_ = File(from[0], "the sampler's output");
     const File child_in(to[0], ""), child_out(from[1], "");
-    std::signal(SIGPIPE, SIG_IGN);  // writing to an exited sampler is an error of write()
+    std::signal(SIGPIPE, SIG_IGN);  // writing to an exited sampler is an error from write()
     process_.emplace(
         ProcessOptions{.words = words, .in = child_in.descriptor(), .out = child_out.descriptor()});
   }
@@ -69,8 +69,8 @@ class SamplerProcess {
     }
   }
 
-  /// Sends `question` and returns the object that the program answers, or nothing if a signal stops
-  /// the study first. Throws a failure for any other answer.
+  /// Sends `question` and returns the program's answer, an object, or nothing if a signal stops the
+  /// study first. Throws a failure for any other answer.
   std::optional<Json> ask(const Json& question) {
     send(question);
     const double began = now();
@@ -180,8 +180,8 @@ class CommandSampler : public Sampler {
     std::vector<std::string> names;
     for (const auto& [name, value] : record.metrics)
       if (name.find('.') == std::string::npos) names.push_back(name);
-    throw_failure(fmt::format("trial {} is done, but its result has no metric {}", record.number,
-                              search_.metric),
+    throw_failure(fmt::format("trial {} is done, but its result contains no metric {}",
+                              record.number, search_.metric),
                   "search.metric",
                   fmt::format("one of: {}, in a study with another name", fmt::join(names, ", ")));
   }

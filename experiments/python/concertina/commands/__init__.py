@@ -1,6 +1,6 @@
-"""The subcommands that are written in Python: each is a function of its name that takes the options and returns the exit code.
+"""The subcommands that are written in Python: each is a function with its name that takes the options and returns the exit code.
 
-Longer ones are `main` of the module of that name in this folder. `concertina NAME` runs `python3 concertina --parsed NAME
+Longer ones are `main` in the module with that name in this folder. `concertina NAME` runs `python3 concertina --parsed NAME
 --OPTION=VALUE...`. The program has declared and checked the options; all are passed, including defaults, one argument per value. Each
 function only imports what it needs.
 """
@@ -81,7 +81,7 @@ def study_table(options: Options) -> int:
     if output:
         replace_file(output, table_text(table, written, kind))
     options.print_result(f"{output}\n" if output else table_text(table, written, kind), table_json(table) if "json" in options else None)
-    if written == "csv" and "json" not in options:  # CSV only has the rows, so the notes on omitted values go to stderr
+    if written == "csv" and "json" not in options:  # CSV contains only the rows, so the notes on omitted values go to stderr
         sys.stderr.writelines(f"{note}\n" for note in table_notes(table, kind))
     return 0
 
@@ -119,7 +119,7 @@ def study_plot(options: Options) -> int:
     from ..study_power import claim_of
     path = options.text("out")
     ending = pathlib.Path(path).suffix.lower()
-    why = f"'{ending}' is not a chart format" if ending else "the file of a chart needs an extension"
+    why = f"'{ending}' is not a chart format" if ending else "a chart's file name needs an extension"
     require_word(ending, FORMATS, why, path)
     given: dict[str, typing.Any] = {name: options.all(name) for name in ("group", "where", "baseline")}
     given |= {name.replace("-", "_"): options.text(name) for name in ("kind", "x", "y", "title", "spread", "x-scale", "y-scale") if name in options}
@@ -153,7 +153,7 @@ def report(options: Options) -> int:
     path = options.text("output") or f"{run}/report.html"
     if runs := runs_in(pathlib.Path(run)):
         if "step" in options or not path.endswith(".html"):
-            raise InputError("--step and pictures are of one run, and this is a folder of runs", run, f"{runs[0]}, or --output FILE.html")
+            raise InputError("--step and pictures require one run, but this is a folder of runs", run, f"{runs[0]}, or --output FILE.html")
         replace_file(path, page(index_page(pathlib.Path(run), lambda one: LiveRun(one).look(), lambda one: run_link(one.name, one, path))))
         options.print_result(f"{path}\n", {"runs": list(map(str, runs)), "report": path})
         return 0

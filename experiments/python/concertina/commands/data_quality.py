@@ -22,7 +22,7 @@ _EXAMPLES, _LABELS = 20, 50
 _SPLITS = ("train", "validation", "test")
 FAULTS = {  # worst first: the reason given for a dropped row
     "broken": "cannot be read", "undecodable": "is not valid UTF-8", "empty": "has no text",
-    "conflict": "has another label than an earlier row with the same text", "overlap": "is training data but also held out",
+    "conflict": "has a different label from an earlier row with the same text", "overlap": "is training data but also held out",
     "duplicate": "has the text of an earlier row", "near": "has nearly the text of an earlier row", "cut": "has more tokens than a sample"}
 _ORDER = {name: at for at, name in enumerate(FAULTS)}
 _SHINGLE, _BANDS, _HASHES_OF_BAND, _MOST_COMPARED = 5, 16, 4, 32
@@ -52,8 +52,8 @@ def _shingles(text: bytes) -> np.ndarray:
 def near_duplicates(texts: typing.Sequence[bytes], least: float) -> list[tuple[int, int, float]]:
     """(text, an earlier one without this fault, their similarity) if Jaccard's index of their shingles is at least `least`.
 
-    Candidates are found by MinHash (Broder, "On the resemblance and containment of documents", 1997) in 16 bands of 4 hashes: of pairs at
-    0.8 one in 5,000 is not found. A text is compared with the first 32 of its bucket, which keeps the time proportional to the bytes."""
+    Candidates are found by MinHash (Broder, "On the resemblance and containment of documents", 1997) in 16 bands of 4 hashes: one in
+    5,000 pairs at 0.8 is missed. A text is compared with the first 32 of its bucket, which keeps the time proportional to the bytes."""
     found: list[tuple[int, int, float]] = []
     buckets: dict[tuple[int, bytes], list[int]] = collections.defaultdict(list)
     kept: dict[int, np.ndarray] = {}
@@ -158,7 +158,7 @@ class Rows:
         if found.fault == "broken":
             return str(own["broken"])
         if found.fault == "cut":
-            return f"{own['tokens']} tokens, more than the {self.most_tokens} of a sample"
+            return f"{own['tokens']} tokens, more than a sample's {self.most_tokens}"
         if found.other is None:
             return FAULTS[found.fault]
         other = self.place(found.other)

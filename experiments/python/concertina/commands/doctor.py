@@ -176,7 +176,7 @@ def _judge_ranks(facts: Json) -> list[Finding]:
     found = _judge_same(facts, [rank["program"] for rank in ranks], "program", "install the same build on all hosts, otherwise a launch is refused", True)
     found += _judge_same(facts, [rank["mpi"] for rank in ranks], "mpi", "use one MPI library on all hosts; check PATH and LD_LIBRARY_PATH there", True)
     found += _judge_same(facts, [facts["hosts"][rank["host"]]["processor"] for rank in ranks], "processor",
-                         "use one kind of processor, otherwise all use the instructions of the weakest, maybe with different bits")
+                         "use one kind of processor, otherwise all use the instructions of the weakest, and bits may differ")
     for name in sorted({name for rank in ranks for name in rank["environment"]}):
         found += _judge_same(facts, [rank["environment"].get(name, "not set") for rank in ranks], "environment",
                              f"`mpirun -x {name}`, and check the shell's startup files there", name.startswith("CONCERTINA__"),
@@ -201,7 +201,7 @@ def main(options: Options) -> int:
     found, link = judge(facts), {figure: facts["usual_link"][figure] for figure in ("latency", "bandwidth")}
     rows = [row for one in found for row in (["error" if one.error else "warning", one.check, one.what],
                                              ["", "", f"bound: {one.bound}"], ["", "", f"try: {one.remedy}"])]
-    text = text_table(rows, 3) + f"{counted(len(facts['hosts']), 'host')} of {counted(len(facts['ranks']), 'rank')}: " \
+    text = text_table(rows, 3) + f"{counted(len(facts['hosts']), 'host')} with {counted(len(facts['ranks']), 'rank')}: " \
         f"{counted(len(found), 'finding')} in {facts['seconds']:.1f} s" + \
         (f"; usual link: {speed_text(link)}" if link["bandwidth"] > 0 else "") + "\n"
     options.print_result(text, {"hosts": len(facts["hosts"]), "ranks": len(facts["ranks"]), "link": link,

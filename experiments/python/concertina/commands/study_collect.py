@@ -43,7 +43,7 @@ def slurm_says(words: list[str], fix: str) -> str:
 
 
 def _tasks(jobs: dict[str, int]) -> dict[int, Task]:
-    """The tasks of these jobs by trial; `jobs` has the trial at index 0 of each. Raises InputError if squeue does not answer."""
+    """The tasks of these jobs by trial; `jobs` gives the trial at index 0 of each. Raises InputError if squeue does not answer."""
     if not shutil.which("squeue"):
         raise InputError("squeue is not on PATH", code=1)
     said = slurm_says(["squeue", "--noheader", "--array", "--user", str(os.getuid()), "--format", "%F %K %T %N"], "")
@@ -58,7 +58,7 @@ def _tasks(jobs: dict[str, int]) -> dict[int, Task]:
 def standing_of(folder: pathlib.Path, states: dict[int, str]) -> tuple[Standing, str]:
     """Groups trials by state, with `states` by number; and why queued or running tasks are unknown, or empty.
 
-    Runs squeue if the study was submitted before."""
+    Runs squeue if the study has been submitted."""
     # A truncated line is ignored: at worst its trials are submitted again.
     before = [line for line in read_lines(folder / SUBMISSIONS) if isinstance(line.get("job"), str)]
     submitted = {trial for line in before for trial in line.get("trials", [])}
@@ -86,7 +86,7 @@ def _text(standing: Standing, unknown: str, results: str) -> str:
     ended = count(*_ENDS.values())
     tasks = "".join(f"{what:<10} {task.trial:>5}   job {task.job}_{task.number}, {task.state}{' on ' * bool(task.nodes)}{task.nodes}\n"
                     for what in ("running", "queued") for task in standing[what])
-    lost = "  their tasks exited without a record (see slurm.txt and log.txt of the trial)\n" * bool(standing["lost"])
+    lost = "  their tasks exited without a record (see the trial's slurm.txt and log.txt)\n" * bool(standing["lost"])
     left = "  run concertina study submit for these\n" * bool(standing["lost"] or standing["left"])
     return (ended + f"\n{tasks}\n" * bool(tasks) + count("lost") + lost + count("left") + left
             + f"queued and running tasks are unknown: {unknown}\n" * bool(unknown)

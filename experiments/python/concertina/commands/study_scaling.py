@@ -96,7 +96,7 @@ def _spread(results: list[Json]) -> str:
     several = any(len(one["rounds_ms"]) > 1 for one in measured)
     differ = f"rounds of one row differ by up to {100 * spread:.0f}%" if several else "a single round: the spread is unknown"
     load = max((one["load"] for one in measured), default=0)
-    return f"{differ}; load of the host before a launch up to {load:.1f}, including earlier launches\n"
+    return f"{differ}; host load before a launch up to {load:.1f}, including earlier launches\n"
 
 
 def _text(report: Json) -> str:
@@ -106,7 +106,7 @@ def _text(report: Json) -> str:
         "from here: whether speed-up, efficiency and shares of a step are measured, relative to the measured first row, or predicted,\n"
         "relative to its prediction; do not mix them. A prediction is based on the measurement of the next smaller number of ranks\n"
         f"each rank has {counted(report['threads'], 'thread')}; up to {report['measured_up_to']} ranks share a host with cores for "
-        f"{report['cores']}, larger numbers have a core each\n", _spread(report["results"]),
+        f"{report['cores']}; beyond that, each has its own core\n", _spread(report["results"]),
         *(f"{fit['ranks']} ranks, {'measured' if fit['measured'] else 'predicted'}: step = {fit['a_ms']:.3f} ms + {fit['b_ms']:.3f} ms x "
           f"microbatches, off by {_percent(fit['largest_residual'])} at most\n" for fit in report["fits"])])
 

@@ -45,7 +45,7 @@ class Submission:
         self.ranks = {one["trial"]: one["ranks"] for one in study["trials"]}
         standing, unknown = standing_of(self.folder, {one["trial"]: one["state"] for one in study["trials"]})
         if unknown:
-            raise InputError(f"the queued and running jobs of this study are unknown: {unknown}", str(self.folder),
+            raise InputError(f"this study's queued and running jobs are unknown: {unknown}", str(self.folder),
                              "try again when squeue works", code=1)
         self.repeated = sorted(standing["failed"] + standing["timed_out"]) if "retry-failed" in options else []
         self.trials = sorted(standing["left"] + standing["lost"] + self.repeated)
@@ -63,7 +63,7 @@ class Submission:
                   "time": minutes, "partition": _quoted(options.text("partition"), "--partition"),
                   "chdir": _quoted(os.getcwd(), "the working directory"),
                   "output": _quoted(folder.replace("%", "%%") + f"/{trial}/{OUTPUT}", "the study's folder")}
-        # A task is asked to write a checkpoint two minutes, or a quarter of a shorter limit, before its time is over.
+        # A task is asked for a checkpoint two minutes, or a quarter of a shorter limit, before its time runs out.
         lines = [*(f"--{name}={value}" for name, value in values.items() if value),
                  f"--requeue --open-mode=append --signal=B:USR1@{min(120, 15 * minutes) if minutes else 120}", options.text("sbatch")]
         index = f"$((SLURM_ARRAY_TASK_ID + {array.first}))" if array.first else "$SLURM_ARRAY_TASK_ID"
@@ -163,7 +163,7 @@ def _is(word: str, name: str, letter: str) -> bool:
 def _require_own(more: str) -> None:
     """Raises InputError if something would override what the study sets. `more`: options of sbatch."""
     if "\n" in more:
-        raise InputError("--sbatch has more than one line", "--sbatch", "options on one line")
+        raise InputError("--sbatch contains more than one line", "--sbatch", "options on one line")
     try:
         words = shlex.split(more)
     except ValueError as error:

@@ -232,7 +232,7 @@ def _page(report: Json) -> str:
 
 
 def _clean(rows: Rows, options: Options) -> tuple[str, Json]:
-    """Writes the training rows without the faults of --drop, and the dropped rows."""
+    """Writes the training rows without the faults in --drop, and the dropped rows."""
     faults = options.text("drop").split(",")
     worst: dict[int, Finding] = {}
     for found in rows.findings:

@@ -148,7 +148,7 @@ RunConfig config_of(const EvalOptions& options) {
   RunConfig config = options.config;
   if (!options.text.empty() && files_key(config) != "data.text")
     throw_input(fmt::format("--text is not available for data.format = \"{}\"", config.data.format),
-                "--text", "--files FILE to evaluate all samples of a file");
+                "--text", "--files FILE to evaluate all samples in a file");
   if (!options.text.empty()) config.data.text = options.text;
   if (!options.text.empty() || !options.files.empty()) config.data.weights.clear();
   if (!options.files.empty()) {

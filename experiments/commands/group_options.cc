@@ -48,11 +48,11 @@ void add_group_options(CLI::App& app, CommandOptions& options) {
       ->check(CLI::IsMember({"t", "wilcoxon"}))
       ->default_str("t");
   add_text_option(app, "--correction", "NAME",
-                  "multiple-comparison correction of a metric's p-values: holm or none")
+                  "multiple-comparison correction for a metric's p-values: holm or none")
       ->check(CLI::IsMember({"holm", "none"}))
       ->default_str("holm");
   add_text_option(app, "--confidence", "FLOAT",
-                  "confidence of intervals; p-values below 1 - confidence are marked")
+                  "confidence level of intervals; p-values below 1 - confidence are marked")
       ->check(number(0, 1))
       ->default_str("0.95");
   add_equivalent_options(app, "[equivalence] in the study's file");

@@ -38,7 +38,7 @@ void add_report_options(CLI::App& app, ReportOptions& options) {
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()));
   app.add_flag("--serve", options.serve,
                "serve a live page of the run or study to this machine only, until Ctrl-C");
-  add_text_option(app, "--port", "INT", "port of --serve; 0: any free port")
+  add_text_option(app, "--port", "INT", "port for --serve; 0: any free port")
       ->check(whole_number(0, 65535))
       ->default_str("0");
   app.add_flag("--data,--figures", options.metrics,

@@ -49,7 +49,7 @@ void add_soak_options(CLI::App& app, SupervisedOptions& options) {
       app, "--host-faults", "CMD",
       "command that applies cut, mend, power-off, slow or fast to the HOST in its last argument");
   add_text_option(app, "--disk-faults", "CMD",
-                  "command that applies full, free, slow or fast to the disk of checkpoint.dir");
+                  "command that applies full, free, slow or fast to checkpoint.dir's disk");
   add_supervised_options(app, options);
 }
 

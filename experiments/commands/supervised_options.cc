@@ -55,7 +55,7 @@ void add_supervised_options(CLI::App& app, SupervisedOptions& options) {
                              kDefaultLauncher, kHostsLauncher))
       ->type_name("CMD");
   app.add_option("--hosts", options.hosts,
-                 "hosts and their slots, for {hosts} of the launcher; those not needed by the "
+                 "hosts and their slots, for {hosts} in the launcher; those not needed by the "
                  "ranks are spares (default: the nodes of the Slurm job)")
       ->type_name("HOST:SLOTS,...");
   app.add_option("command", options.words, "`train` and its arguments, after --")

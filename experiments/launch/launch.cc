@@ -120,7 +120,7 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
   const bool declared =
       scores >= 0 || field_index(*dataset, "label") >= 0 || field_index(*dataset, "tags") >= 0;
   if (declared && scores < 0 && classes == 1)
-    throw_input(fmt::format("all samples are of class '{}': there is nothing to learn",
+    throw_input(fmt::format("all samples belong to class '{}': there is nothing to learn",
                             dataset->classes()[0]),
                 config.where(files_key(config)), "data with at least two classes");
   if (declared && classes > 0 && classes != config.model.classes)

@@ -35,7 +35,7 @@ std::vector<Host> parse_hosts(const std::string& text, const std::string& where)
     const Host host = parse_host(std::string_view(text).substr(at, comma - at), where);
     if (std::ranges::find(hosts, host.name, &Host::name) != hosts.end())
       throw_input(fmt::format("host {} is listed twice", host.name), where,
-                  "each host once, with the total of its slots");
+                  "each host once, with its total number of slots");
     hosts.push_back(host);
     at = comma + 1;
   }

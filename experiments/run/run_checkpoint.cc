@@ -203,7 +203,7 @@ std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string&
 
 void refuse_without_commit(const std::string& path) {
   throw_input("there is no checkpoint here", path,
-              "the directory of a run that was trained by `concertina train`");
+              "the directory of a run trained by `concertina train`");
 }
 
 std::string agreed_commit(Communicator& world, const std::string& path, Chosen chosen) {

@@ -248,7 +248,7 @@ class AxesReader {
     const toml::array& both = source_.list(ends, draw.key, fix);
     if (both.size() != 2)
       source_.refuse(ends, draw.key,
-                     fmt::format("{} has {} ends of a range instead of two", draw.key, both.size()),
+                     fmt::format("{} has {} range limits instead of two", draw.key, both.size()),
                      fix);
     draw.low = source_.number(both[0], draw.key, fix);
     draw.high = source_.number(both[1], draw.key, fix);

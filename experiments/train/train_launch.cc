@@ -240,8 +240,8 @@ void TrainLaunch::settle_lr_steps(const nlohmann::json& stored) {
   own_identity["lr.steps"] = std::to_string(steps);
   config.lr.steps = steps;
   if (leads() && steps != config.run.steps && !mode_.dry_run)
-    log::info("the learning-rate schedule ends at step {} (lr.steps), the run at step {}", steps,
-              config.run.steps);
+    log::info("the learning-rate schedule ends at step {} (lr.steps), but the run ends at step {}",
+              steps, config.run.steps);
 }
 
 /// Called on rank 0: writes the config, the log and the record of this launch.

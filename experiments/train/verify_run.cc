@@ -25,10 +25,10 @@ void require_one_decision(Communicator& world, const Change& change, std::int64_
   const std::vector<nlohmann::json> all = gather_json(world, mine);
   for (std::size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all[0])
-      throw_failure(fmt::format("after step {}, rank 0 decides on {}, but rank {} on {}", step,
-                                all[0].get<std::string>(), rank, all[rank].get<std::string>()),
-                    "the policies of the run",
-                    "policies that depend only on values known to all ranks");
+      throw_failure(
+          fmt::format("after step {}, rank 0 decides on {}, but rank {} decides on {}", step,
+                      all[0].get<std::string>(), rank, all[rank].get<std::string>()),
+          "the policies of the run", "policies that depend only on values known to all ranks");
 }
 
 /// A run from its first step on. `whole`: with the cache and the layout policy.
@@ -122,8 +122,8 @@ StepTrace step_as_before(Course& whole, std::int64_t step, const StepTrace& then
     return whole.step(step);
   } catch (const Error& error) {
     if (error.code() == Exit::bad_input) throw;
-    throw_failure(fmt::format("in step {}, the run without cache and layout policy has the "
-                              "loss {}, but the run with them fails: {}",
+    throw_failure(fmt::format("in step {}, the run without cache and layout policy has loss {}, "
+                              "but the run with them fails: {}",
                               step, then.loss, error.message()),
                   error.where(), "rerun without the cache or the layout policy to find the cause");
   }

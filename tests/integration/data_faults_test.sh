@@ -45,7 +45,7 @@ for more in '' --dry-run; do
     model.vocab=310 model.family=bert model.task=classification model.classes=2 run.name=latin $more
 done
 refused 'latin.csv:122' data inspect --format csv latin.csv --tokenizer tok
-refused 'all samples are of class' train "${small[@]}" data.format=csv data.files=one.csv model.vocab=264 \
+refused 'all samples belong to class' train "${small[@]}" data.format=csv data.files=one.csv model.vocab=264 \
   model.family=bert model.task=classification model.classes=1 data.validation=0 <<<"$(
     printf 'text,label\na,x\nb,x\nc,x\nd,x\n' >one.csv)"
 

@@ -108,7 +108,7 @@ END
 train long --set run.steps=9
 train grows
 train grows --set run.steps=9
-grep -q 'the learning-rate schedule ends at step 6 (lr.steps), the run at step 9' err ||
+grep -q 'the learning-rate schedule ends at step 6 (lr.steps), but the run ends at step 9' err ||
   fail 'the end of the learning rate is not reported'
 for step in 7 8 9; do
   [ "$(rate grows $step)" = "$(rate grows 6)" ] || fail "the learning rate of step $step has changed"

@@ -16,7 +16,7 @@ void declare_step(CLI::App& app, StepOptions& options) {
   add_default_option(app, "--warmup", options.bench.warmup, "number of warm-up steps before them")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--write-costs", options.bench.costs,
-                 "file to write with the costs of the units, for --costs of plan and schedule")
+                 "file to write the unit costs to, for --costs of plan and schedule")
       ->type_name("FILE");
   options.defaults = bench_model();
 }

@@ -155,7 +155,7 @@ int run_checkpoint_export(const ExportOptions& options) {
 }
 
 void add_export_options(CLI::App& app, ExportOptions& options) {
-  app.add_option("path", options.path, "run, checkpoint or directory of checkpoints")
+  app.add_option("path", options.path, "run, checkpoint or checkpoint directory")
       ->type_name("DIRECTORY")
       ->required();
   app.add_option("--out", options.out, "folder to write to, or FILE.onnx for ONNX")
@@ -164,10 +164,9 @@ void add_export_options(CLI::App& app, ExportOptions& options) {
   add_default_option(app, "--dtype", options.type,
                      "type of the exported weights (checkpoints store float32)")
       ->check(CLI::IsMember({"float32", "bfloat16"}));
-  add_default_option(
-      app, "--shard-size", options.shard_size,
-      "maximum size of a file, such as 2GB; larger models are split and get an index; "
-      "0: one file; not for --onnx")
+  add_default_option(app, "--shard-size", options.shard_size,
+                     "maximum file size, such as 2GB; larger models are split and get an index; "
+                     "0: one file; not for --onnx")
       ->type_name("SIZE");
   app.add_flag("--onnx", options.onnx, "export an ONNX model (opset 17)");
   add_default_option(

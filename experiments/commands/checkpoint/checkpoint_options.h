@@ -11,7 +11,7 @@ struct CheckpointOptions : CommandOptions {
   std::string path;  // argument of stored_commit()
 };
 inline void add_checkpoint_options(CLI::App& app, CheckpointOptions& options) {
-  app.add_option("path", options.path, "run, checkpoint or directory of checkpoints")
+  app.add_option("path", options.path, "run, checkpoint or checkpoint directory")
       ->type_name("PATH")
       ->required();
   add_json_option(app, options);

@@ -23,7 +23,7 @@ std::string start_text(const TokenFile& file, const std::vector<std::int32_t>& s
                        const InspectOptions& options) {
   const auto tokenizer = make_tokenizer(options.tokenizer, "--tokenizer");
   if (tokenizer->fingerprint() != file.info().tokenizer)
-    throw_input(fmt::format("the file was prepared with another tokenizer: {}, not {}",
+    throw_input(fmt::format("the file was prepared with a different tokenizer: {}, not {}",
                             file.info().tokenizer, tokenizer->fingerprint()),
                 "--tokenizer", "the tokenizer that it was prepared with");
   return tokenizer->decode(start);
@@ -124,7 +124,7 @@ void add_inspect_options(CLI::App& app, InspectOptions& options) {
                    "token file; with --format files or globs; or @FILE.toml with keys of [data]");
   app.add_flag("--verify", options.verify, "read the whole token file and compare its hash");
   app.add_flag("--quality", options.quality,
-               "find faulty rows of tables: duplicates, held-out rows in the training data, empty "
+               "find faulty table rows: duplicates, held-out rows in the training data, empty "
                "or undecodable text, different labels for the same text");
   add_quality_options(app, options);
 }

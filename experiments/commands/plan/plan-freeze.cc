@@ -27,8 +27,7 @@ void add_plan_freeze_options(CLI::App& app, PlanFreezeOptions& options) {
       ->type_name("POLICY");
   add_default_option(app, "--epochs", options.course.epochs, "length of the run in epochs")
       ->check(whole_number(1, 10000));
-  app.add_option("--samples", options.course.samples,
-                 "samples per epoch (default: those of data.text)")
+  app.add_option("--samples", options.course.samples, "samples per epoch (default: from data.text)")
       ->check(whole_number(1, std::int64_t{1} << 50));
   add_world_option(app, options.plan.world);
   add_source_options(app, options, /*rates=*/true);
@@ -39,7 +38,7 @@ void add_plan_freeze_options(CLI::App& app, PlanFreezeOptions& options) {
 
 Command command_plan_freeze() {
   return make_command<PlanFreezeOptions>(
-      "predict frozen layers, layout and time of each epoch, and the gain of each part over a "
+      "predict frozen layers, layout and time for each epoch, and the gain of each part over a "
       "static run, with upper bounds",
       add_plan_freeze_options, run_plan_freeze);
 }

@@ -105,7 +105,7 @@ void add_search_options(CLI::App& app, SearchOptions& options) {
   app.add_option("--write", options.write,
                  "file to write the best schedule to, for parallel.schedule")
       ->type_name("FILE");
-  app.add_flag("--force", options.force, "replace an existing file of --write");
+  app.add_flag("--force", options.force, "replace an existing --write file");
   add_json_option(app, options);
 }
 

@@ -22,7 +22,7 @@ WaitText describe(Wait wait) {
                                         {"input", "waited for its input"},
                                         {"gradient", "waited for its gradient"},
                                         {"send_buffer", "waited for a gradient to be sent"},
-                                        {"reduction", "waited for gradients of other ranks"},
+                                        {"reduction", "waited for gradients from other ranks"},
                                         {"all_ranks", "waited for all ranks"}};
   return kTexts[static_cast<std::size_t>(wait)];
 }

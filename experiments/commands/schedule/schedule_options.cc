@@ -111,7 +111,7 @@ void add_plan_options(CLI::App& app, ScheduleOptions& options) {
 void add_cost_options(CLI::App& app, ScheduleOptions& options) {
   add_default_option(
       app, "--costs", options.costs,
-      "seconds of F, I and W of a microbatch on a stage (search, draw: on a rank); or a file "
+      "seconds that a microbatch's F, I and W take on a stage (search, draw: on a rank); or a file "
       "with the header F,I,W and a row per stage; or a run directory with measured unit costs")
       ->type_name("F,I,W|FILE.csv|RUN");
   app.add_option("--links", options.links.links,

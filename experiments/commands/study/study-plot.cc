@@ -45,7 +45,7 @@ void add_study_plot_options(CLI::App& app, CommandOptions& options) {
   add_text_option(app, "--confidence", "FLOAT", "confidence level of ci (default: 0.95)")
       ->check(number(0.01, 0.9999));
   add_list_option(app, "--baseline", "COLUMN=VALUE,...",
-                  "baseline of a front (default: that of the study's [equivalence])");
+                  "baseline of a front (default: the one in the study's [equivalence])");
   add_text_option(app, "--equivalent", "METRIC=MARGIN",
                   "margin shown in a front, as in `study table`");
   add_trial_options(app);

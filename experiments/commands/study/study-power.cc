@@ -15,9 +15,9 @@ void add_study_power_options(CLI::App& app, CommandOptions& options) {
   add_text_option(app, "study", "STUDY.toml|FOLDER", "file of a study, or folder of a started one")
       ->required();
   add_text_option(app, "--pilot", "STUDY",
-                  "study whose pairs give an estimate of the deviation of differences");
+                  "study from which to estimate the deviation of paired differences");
   add_text_option(app, "--deviation", "FLOAT",
-                  "standard deviation of the differences of pairs, in the metric's own unit")
+                  "standard deviation of paired differences, in the metric's own unit")
       ->check(number(0, kMostMargin));
   add_text_option(app, "--difference", "FLOAT", "true difference, in the metric's own unit")
       ->check(number(-kMostMargin, kMostMargin))

@@ -157,7 +157,7 @@ void add_study_run_options(CLI::App& app, StudyRunCommand& options) {
                  "number of concurrent trials, each on separate cores (default: launch.jobs)")
       ->check(whole_number(1, 1 << 16));
   app.add_option("--time-limit", options.time_limit,
-                 "time limit of a trial in seconds; 0: none (default: launch.time_limit)")
+                 "time limit per trial in seconds; 0: none (default: launch.time_limit)")
       ->check(number(0, 1e9));
   app.add_option("--sampler", options.sampler,
                  "program that chooses settings to try (default: search.command)")

@@ -156,7 +156,7 @@ void declare_scaling(CLI::App& app, ScalingCommand& options) {
                  "launch command, with {ranks}, {program} and {args}")
       ->type_name("CMD");
   add_default_option(app, "--time-limit", scaling.launch.time_limit,
-                     "time limit of a launch in seconds; 0: none")
+                     "time limit per launch in seconds; 0: none")
       ->check(number(0, 1e9));
   app.add_option("--links", scaling.links,
                  "link speeds for predictions: a machine file or a run (default: measured)")

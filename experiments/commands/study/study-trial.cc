@@ -81,7 +81,7 @@ void add_study_trial_options(CLI::App& app, StudyTrialCommand& options) {
 
 Command command_study_trial() {
   return make_command<StudyTrialCommand>(
-      "run one trial of a study's folder, as tasks of the array job do", add_study_trial_options,
+      "run one trial from a study's folder, as tasks of the array job do", add_study_trial_options,
       run_trial);
 }
 

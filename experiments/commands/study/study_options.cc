@@ -71,7 +71,7 @@ void add_study_file_options(CLI::App& app, StudyFileOptions& options, const std:
                  "file of the study (see studies.md), or folder of a started study")
       ->type_name("STUDY.toml|FOLDER")
       ->required();
-  app.add_option("--set,sets", options.sets, "config keys of all trials, replacing those of [set]")
+  app.add_option("--set,sets", options.sets, "config keys for all trials, replacing those in [set]")
       ->type_name("TABLE.KEY=VALUE");
   add_studies_directory(app, options.directory);
   app.add_flag("--retry-failed", options.retry_failed, does + " failed and timed-out trials again");

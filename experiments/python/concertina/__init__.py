@@ -1,4 +1,4 @@
-"""Reads runs, studies and checkpoints of Concertina as DataFrames and arrays.
+"""Reads Concertina's runs, studies and checkpoints as DataFrames and arrays.
 
     import concertina
     run = concertina.Run("runs/first")

@@ -111,7 +111,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def _letters(text: str, size: float, width: float) -> int:
-    """Approximate number of characters of the text that fit in `width`."""
+    """Approximate number of the text's characters that fit in `width`."""
     return max(2, int(len(text) * width / max(text_width(text, size), width)))
 
 
@@ -127,7 +127,7 @@ def wrapped(text: str, size: float, width: float) -> str:
 
 @contextlib.contextmanager
 def own_style() -> typing.Iterator[None]:
-    """A fixed style instead of the user's; missing glyphs are left to the viewer of the file."""
+    """A fixed style instead of the user's; missing glyphs are left to the file's viewer."""
     with style.context(["default", _STYLE]), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield

@@ -1,4 +1,4 @@
-"""Draws the marks, ticks and point names of each kind of chart. Each function returns the handles of the legend."""
+"""Draws the marks, ticks and point names of each kind of chart. Each function returns the legend's handles."""
 import math
 import typing
 
@@ -204,7 +204,7 @@ _PLACES = [(far * x, far * y) for far in (4.5, 12, 20) for x, y in _WAYS]
 
 
 def name_points(figure: Figure, axes: Axes, chart: Chart) -> None:
-    """Places names near their points, those of the front first, without covering a point, line or other name; skips names without room."""
+    """Places names near their points, the front's first, without covering a point, line or other name; skips names for which there is no room."""
     renderer, (spots, front) = figure.canvas.get_renderer(), _all_spots(chart)  # type: ignore[attr-defined]
     inside, size, unit = axes.get_window_extent(), NAME * figure.dpi / 72, figure.dpi / 72
     at = axes.transData.transform(spots)

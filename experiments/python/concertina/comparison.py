@@ -43,7 +43,7 @@ class Comparison:
 
 
 def pooled_axes(results: StudyResults, by: typing.Sequence[str], groups: list[Group]) -> list[str]:
-    """The axes, except those in `by`, of which some group has several values."""
+    """The axes, except those in `by`, for which some group has several values."""
     return [axis for axis in results.axes if axis not in by and any(len({run.text(axis) for run in group.done}) > 1 for group in groups)]
 
 

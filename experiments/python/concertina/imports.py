@@ -29,7 +29,7 @@ class Options(typing.NamedTuple):
 
 def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, columns: dict[str, str] | None = None,
                say: typing.Callable[[str], object] = lambda text: print(text, file=sys.stderr), **options) -> pathlib.Path:
-    """Creates the new run `directory` from the log `source`: a file, or a folder of event files or of MLflow.
+    """Creates the new run `directory` from the log `source`: a file, an event-file folder or an MLflow folder.
 
     `options` are those of `Options`. `say` is called with a sentence about everything imported or skipped, also stored in imported.json.
     """

@@ -108,7 +108,7 @@ def csv_table(source: pathlib.Path, text: str) -> Table:
 
 
 def wandb_export(table: Table, wanted: str | None) -> Table:
-    """Converts W&B's CSV of a chart, with columns "RUN - NAME" and their __MIN and __MAX, to columns NAME."""
+    """Converts a W&B chart's CSV, with columns "RUN - NAME" and their __MIN and __MAX, to columns NAME."""
     named = [name.rpartition(" - ") for name in (table.rows or [{}])[0] if f"{name}__MIN" in table.rows[0]]
     if not named:
         return table
@@ -157,7 +157,7 @@ def _rows(points: list[tuple[int, str, float, float]], **mark: int) -> list[dict
 
 
 def mlflow_folders(source: pathlib.Path) -> list[pathlib.Path]:
-    """The run folders in a folder of MLflow: a run, an experiment or `mlruns`."""
+    """The run folders in an MLflow folder: a run, an experiment or `mlruns`."""
     found = [path.parent for pattern in ("metrics", "*/metrics", "*/*/metrics") for path in source.glob(pattern)]
     return sorted(path for path in found if (path / "meta.yaml").is_file() and ".trash" not in path.parts and not re.search(
         r"(?m)^lifecycle_stage: *deleted", (path / "meta.yaml").read_text(encoding="utf-8")))

@@ -94,7 +94,7 @@ def once(rows: list[dict], notes: list[str]) -> list[dict]:
     ranks = sorted({row["@rank"] for row in rows}, key=lambda rank: (len(rank), rank))
     names = ", ".join(rank or "(none)" for rank in ranks[:8]) + (f" and {len(ranks) - 8} more" if len(ranks) > 8 else "")
     printed: dict[tuple[str, int], dict[str, str]] = collections.defaultdict(dict)
-    for row in rows:  # if a rank printed a step twice, after a resume, the later line counts
+    for row in rows:  # if a rank printed a step twice because it resumed, the later line counts
         for name in {"loss", "validation_loss"} & set(row):
             printed[name, row["step"]][row["@rank"]] = str(row[name])
     if differ := [step for (_, step), values in printed.items() if len(set(values.values())) > 1]:
@@ -109,7 +109,7 @@ def once(rows: list[dict], notes: list[str]) -> list[dict]:
 
 
 def last_run(rows: list[dict], notes: list[str], source: pathlib.Path | None = None) -> list[dict]:
-    """Removes rows that a resume repeated and earlier runs in the same log; if `source` is given, refuses the latter."""
+    """Removes rows repeated after resuming, and earlier runs in the same log; if `source` is given, refuses the latter."""
     losses = [row["step"] for row in rows if "loss" in row]
     if len(losses) > 2 and all(one > other for one, other in itertools.pairwise(losses)):
         rows = rows[::-1]  # newest first
@@ -142,7 +142,7 @@ def last_run(rows: list[dict], notes: list[str], source: pathlib.Path | None = N
 
 
 def _falls(rows: list[dict]) -> tuple[set[int], set[int]]:
-    """The rows that repeat a step with another result, and those of them that start another run at the first steps of the log."""
+    """The rows that repeat a step with a different result, and those among them that start another run at the first steps of the log."""
     falls: set[int] = set()
     runs: set[int] = set()
     held_out: dict[int, str] = {}

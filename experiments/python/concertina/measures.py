@@ -1,6 +1,6 @@
 """Whether values of runs have the same measure, program and machine, and notes to show with them.
 
-Values that are not known to be of the same data and in the same unit are not compared: no best is marked and no difference is shown."""
+Values not known to come from the same data and share a unit are not compared: no best is marked and no difference is shown."""
 import json
 import typing
 
@@ -123,9 +123,9 @@ def _kinds(runs: Runs, values: typing.Iterable[str]) -> str:
 
 
 def provenance_notes(runs: Runs, results: StudyResults, mixed: bool) -> list[str]:
-    """Raises InputError if runs differ in program, processor or text, unless `mixed`, which returns a line on each.
+    """Raises InputError if runs differ in program, processor or text, unless `mixed`, which returns a line about each.
 
-    Runs that record none of these, such as those of other programs, are named once."""
+    Runs that record none of these, such as those from other programs, are named once."""
     notes, where = [], results.directory or results.name
     unknown = [run.number for run in runs if not any(run.text(fact) for fact in _STRICT | _WARNED)]
     if unknown and len(unknown) < len(runs):
@@ -159,7 +159,7 @@ def _short(bits: str) -> str:
 
 
 def _odd_ones(group: Group, layout: list[str], column: str) -> str:
-    """Names the runs of the group whose bits differ from most; empty if there are none."""
+    """Names the runs in the group whose bits differ from most; empty if there are none."""
     by_bits: dict[str, Runs] = {}
     for run in group.done:
         by_bits.setdefault(run.text(column) or "nothing", []).append(run)
@@ -183,7 +183,7 @@ def _same_line(columns: list[str], layout: list[str], others: list[str], groups:
 
 
 def same_bits(runs: Runs, axes: list[str]) -> list[str]:
-    """A line on what is equal in all layouts, and one for each combination of the other axes at which something differs."""
+    """A line about what is equal in all layouts, and one for each combination of the other axes at which something differs."""
     layout, others = [axis for axis in axes if is_layout_key(axis)], [axis for axis in axes if not is_layout_key(axis)]
     groups = [group for group in groups_of(runs, others) if len(groups_of(group.done, layout)) > 1]
     if not layout or not groups:

@@ -40,7 +40,7 @@ class Metric:
 
 
 def time_to(metric: str, target: str) -> str:
-    """The column of the training seconds until a metric reaches a target."""
+    """The column for the training seconds until a metric reaches a target."""
     return f"{_TIME_TO}{metric}_{target}_s"
 
 
@@ -88,7 +88,7 @@ def _time_to_named(column: str) -> Metric:
 
 
 class Digits(typing.NamedTuple):
-    """Format of the numbers of a column: a number of decimals, or powers of ten."""
+    """Format of a column's numbers: a number of decimals, or powers of ten."""
     decimals: int
     powers: bool = False
 

@@ -7,7 +7,7 @@ from .run_report import RunFiles
 from .steps import timeline_block
 
 MOST_ROWS, MOST_BARS, MOST_MEMORY_CHARTS = 256, 64, 8
-# The colour and meaning of each cause of parallel/simulate/idle_causes.h.
+# The colour and meaning of each cause in parallel/simulate/idle_causes.h.
 CAUSES = {"schedule": ("grey", "warm-up and drain: idle time of the plan with equal stages and instant transfers"),
           "imbalance": ("yellow", "waiting for stages that are slower than the mean of their pipeline, or for slower replicas"),
           "variation": ("sky", "waiting because equal actions had different durations"),

@@ -1,6 +1,6 @@
 """The results of a study as values: the settings and outcome of each run, and the columns under which tables find both.
 
-Everything that reads, tabulates or draws results shares these types. A value that a run does not have is absent: `cell` returns None, never
+Everything that reads, tabulates or draws results shares these types. A value that a run lacks is absent: `cell` returns None, never
 zero. NaN is a value."""
 import dataclasses
 import json
@@ -224,5 +224,5 @@ def titles(columns: typing.Iterable[str]) -> str:
 
 
 def never_came(group: Group, metric: str) -> int:
-    """The number of runs of the group that never reached the target of a time_to(); 0 for other metrics."""
+    """The number of runs in the group that never reached the target of a time_to(); 0 for other metrics."""
     return sum(map(math.isinf, figures_of(group.done, metric))) if metric.startswith("time_to_") else 0

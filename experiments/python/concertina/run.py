@@ -16,7 +16,7 @@ from .run_log import PLACES, is_run, read_log
 
 
 class NotARun(ValueError):
-    """The directory has no log of a training run."""
+    """The directory contains no training log."""
 
 
 class Run:
@@ -244,7 +244,7 @@ def to_mlflow(run: Run | str, experiment: str = "concertina", uri: str = "sqlite
 
 
 def to_tensorboard(runs: typing.Iterable[Run | str], directory: str | pathlib.Path) -> pathlib.Path:
-    """Writes a folder with the curves of runs, and their keys and last metrics for TensorBoard's HParams page."""
+    """Writes a folder with runs' curves, and their keys and last metrics for TensorBoard's HParams page."""
     writers = library("tensorboardX")
     directory = pathlib.Path(directory)
     for one in runs:

@@ -25,7 +25,7 @@ class Bits:
     same: bool = True
     steps: int = 0  # in both logs
     last_steps: list[int] = dataclasses.field(default_factory=list)
-    log: dict[str, typing.Any] | None = None  # step, metric, one, other: the first difference of the logs
+    log: dict[str, typing.Any] | None = None  # step, metric, one, other: the first difference between the logs
     unread: str = ""  # the first metric that is not a number in one of the logs, which does not count as a difference
     same_state: bool | None = None  # None if one of them lacks it
     checkpoints: int = 0  # of the same step

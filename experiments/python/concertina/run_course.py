@@ -89,7 +89,7 @@ class Course:
         return self.segments[0].mean * self.steps / self.seconds if self.segments else NAN
 
     def layouts_text(self) -> str:
-        """ "pp4xdp1 until step 30, then pp1xdp4"; empty without a change of the layout."""
+        """ "pp4xdp1 until step 30, then pp1xdp4"; empty if the layout never changes."""
         parts = [list(part) for _, part in itertools.groupby(self.segments, key=lambda one: one.layout)]
         said = [f"{part[0].layout} until step {part[-1].last:.0f}" for part in parts[:-1]]
         if len(said) > 3:

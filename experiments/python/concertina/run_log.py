@@ -25,7 +25,7 @@ COURSE_COLUMNS = ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble"
 
 
 def number(line: Line, key: str) -> float:
-    """NaN if the line has no finite number."""
+    """NaN if the line contains no finite number."""
     value: typing.Any = line.get(key)
     return float(value) if type(value) in (float, int) and abs(value) < 1e308 else math.nan
 
@@ -154,7 +154,7 @@ def read_log(directory: str | pathlib.Path) -> RunLog:
 
 
 def totals(lines: list[Line]) -> dict[str, float]:
-    """Of all steps: number and seconds, tokens per second, median step time and bubble, each over the steps that have it."""
+    """For all steps: number and seconds, tokens per second, median step time and bubble, each over the steps that record it."""
     rows = [(batches(line), positive(line, "step_ms") * 1e-3, positive(line, "tokens_per_s"), number(line, "bubble")) for line in lines]
     timed = [row for row in rows if row[1] > 0]
     found: dict[str, float] = {}

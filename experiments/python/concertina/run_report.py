@@ -1,4 +1,4 @@
-"""The report on a run: the data of its files and of the program, as a page and as values."""
+"""The report on a run: the data from its files and the program, as a page and as values."""
 import dataclasses
 import functools
 import json

@@ -19,7 +19,7 @@ PAIRED, WILCOXON, WELCH, NO_TEST = "paired t test", "Wilcoxon signed rank test",
 
 
 def _moments(values: typing.Sequence[float]) -> tuple[int, float, float]:
-    """Number, mean and variance of the finite values. The mean of equal values is exact, since sums are of distances to the first one."""
+    """Number, mean and variance of the finite values. The mean of equal values is exact, since distances to the first one are summed."""
     sample = np.array(values, np.longdouble)
     sample = sample[np.isfinite(sample)]
     if sample.size < 2:

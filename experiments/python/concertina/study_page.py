@@ -1,4 +1,4 @@
-"""The page of a study, or of several runs: table, curves, use of time, trials, settings and environment."""
+"""The page of a study, or of several runs: table, curves, time use, trials, settings and environment."""
 from __future__ import annotations
 
 import dataclasses
@@ -42,7 +42,7 @@ class StudyPage:
 
     @functools.cached_property
     def shown(self) -> Runs:
-        """The trials of the table, done or not, in order."""
+        """The table's trials, done or not, in order."""
         runs = [run for row in self.table.rows for run in row.group.done] + self.table.not_done
         return sorted(runs, key=lambda run: run.number)
 
@@ -88,7 +88,7 @@ def _some_of(names: list[str]) -> str:
 
 
 def _best_tile(shown: StudyTable) -> list[tuple[str, str]]:
-    """The best group of the first metric that has one, or that there is no clear best."""
+    """The best group in the first metric that has one, or a note that there is no clear best."""
     for at, metric in enumerate(shown.metrics):
         best, alike = ([row for row in shown.rows if getattr(row.cells[at], key)] for key in ("best", "like_best"))
         if best:

@@ -89,7 +89,7 @@ class Shape:
 
 
 def cells_in(runs: typing.Iterable[RunSummary], column: str) -> list[Cell]:
-    """The distinct cells of a column: sorted if all are numbers, otherwise in the order of runs."""
+    """The distinct cells of a column: sorted if all are numbers, otherwise in run order."""
     cells = list(dict.fromkeys(run.cell(column) for run in runs))
     return sorted(cells) if all(isinstance(cell, float) for cell in cells) else cells  # type: ignore[type-var]
 
@@ -133,7 +133,7 @@ def mean_curve(curves: list[Curve], confidence: float | None) -> Series:
 
 
 def curves_of(shape: Shape) -> list[Series]:
-    """Mean curves over steps, from the logs of the runs."""
+    """Mean curves over steps, from the runs' logs."""
     scaled = lambda values: [shape.y.factor * value for value in values]  # noqa: E731
     found = []
     for group in shape.groups():

@@ -22,7 +22,7 @@ from .study_claims import Front, Search, make_front, search_of
 class TableOptions:
     """The contents of a table. Lists of "COLUMN=VALUE" and columns are as on the command line."""
     metrics: list[str] = dataclasses.field(default_factory=list)  # empty: default_metrics()
-    by: list[str] = dataclasses.field(default_factory=list)  # columns that define groups; empty: all axes but run.seed
+    by: list[str] = dataclasses.field(default_factory=list)  # columns that define groups; empty: all axes except run.seed
     baseline: list[str] = dataclasses.field(default_factory=list)  # empty: the first group; ["none"]: no differences
     pair: str = SEED
     confidence: float = 0.95
@@ -136,7 +136,7 @@ def _groups(results: StudyResults, options: TableOptions, runs: Runs) -> tuple[l
 
 
 def _find_baselines(table: StudyTable, wanted: dict[int, str]) -> str:
-    """The baseline of a row has the wanted values, and otherwise the row's own. Returns a note on rows without one."""
+    """The baseline of a row has the wanted values, and otherwise the row's own. Returns a note about rows without one."""
     rows, without = {row.group.values: row for row in table.rows}, []
     for row in table.rows:
         values = tuple(wanted.get(c, value) for c, value in enumerate(row.group.values))
@@ -231,7 +231,7 @@ def _sort(table: StudyTable, column: str) -> None:
 
 
 def make_table(results: StudyResults, options: TableOptions) -> StudyTable:
-    """The table of results, which already have the columns of --to. Raises InputError for unknown columns and values.
+    """The table of results, which already contain the columns for --to. Raises InputError for unknown columns and values.
 
     A row's baseline is the row with the baseline's values, and otherwise its own: with parallel.schedule=1f1b, a group with pp = 2 is
     compared with 1f1b at pp = 2."""

@@ -20,7 +20,7 @@ Grid = list[list[list[str]]]  # rows of cells, each with some lines
 
 
 def _printable(text: str) -> str:
-    """Replaces control characters, which would break the line or the document, with blanks."""
+    """Replaces control characters, which would break the line or the document, with spaces."""
     return re.sub(r"[\x00-\x1f\x7f]", " ", text)
 
 

@@ -127,7 +127,7 @@ class _Picture:
 
 
 class _Panel:
-    """Title, a row per rank, critical path and memory of one schedule."""
+    """One schedule's title, rows per rank, critical path and memory."""
 
     def __init__(self, picture: _Picture, panel: Json):
         self.picture, self.given, self.makespan, self.chunks = picture, panel, panel["makespan"], panel["chunks"]

@@ -69,7 +69,7 @@ def _table_options(options: Options) -> TableOptions:
 
 
 def study_table(options: Options) -> int:
-    """Prints means, spreads and differences over the trials of a study."""
+    """Prints means, spreads and differences over a study's trials."""
     from ..results import study_results
     from ..study_table import make_table, with_targets
     from ..table_formats import CELLS, FORMATS, default_cells, table_json, table_notes, table_text
@@ -143,7 +143,7 @@ def compare(options: Options) -> int:
 
 
 def report(options: Options) -> int:
-    """Writes a page with predicted and measured steps of a run, or an index of a folder of runs; with --serve, serves a live page."""
+    """Writes a page with predicted and measured steps of a run, or an index of a folder's runs; with --serve, serves a live page."""
     from ..live import LiveRun, index_page, runs_in, serve
     from ..page import page, run_link
     from ..run_report import report_json, report_text, write_report
@@ -163,7 +163,7 @@ def report(options: Options) -> int:
 
 
 def schedule_draw(options: Options) -> int:
-    """Draws the predicted steps that the input contains. `note` is shown below the picture of a page."""
+    """Draws the predicted steps in the input. `note` is shown below the picture of a page."""
     path = pathlib.Path(options.text("out"))
     if path.suffix.lower() != ".html":
         from ..chart import save  # before the input is read, since another Python may have to take over

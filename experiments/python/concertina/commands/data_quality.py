@@ -53,7 +53,7 @@ def near_duplicates(texts: typing.Sequence[bytes], least: float) -> list[tuple[i
     """(text, an earlier one without this fault, their similarity) if Jaccard's index of their shingles is at least `least`.
 
     Candidates are found by MinHash (Broder, "On the resemblance and containment of documents", 1997) in 16 bands of 4 hashes: one in
-    5,000 pairs at 0.8 is missed. A text is compared with the first 32 of its bucket, which keeps the time proportional to the bytes."""
+    5,000 pairs at 0.8 is not found. A text is compared with the first 32 of its bucket, which keeps the time proportional to the bytes."""
     found: list[tuple[int, int, float]] = []
     buckets: dict[tuple[int, bytes], list[int]] = collections.defaultdict(list)
     kept: dict[int, np.ndarray] = {}
@@ -158,7 +158,7 @@ class Rows:
         if found.fault == "broken":
             return str(own["broken"])
         if found.fault == "cut":
-            return f"{own['tokens']} tokens, more than a sample's {self.most_tokens}"
+            return f"{own['tokens']} tokens, more than the {self.most_tokens} in a sample"
         if found.other is None:
             return FAULTS[found.fault]
         other = self.place(found.other)
@@ -232,7 +232,7 @@ def _page(report: Json) -> str:
 
 
 def _clean(rows: Rows, options: Options) -> tuple[str, Json]:
-    """Writes the training rows without the faults of --drop, and the dropped rows."""
+    """Writes the training rows without the faults in --drop, and the dropped rows."""
     faults = options.text("drop").split(",")
     worst: dict[int, Finding] = {}
     for found in rows.findings:

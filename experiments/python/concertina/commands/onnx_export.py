@@ -21,13 +21,13 @@ from ..errors import InputError
 from . import Options
 
 _OPSET, _IR_VERSION = 17, 8
-_PAGE, _EXTERNAL_FROM = 4096, 1024  # for the file of weights: alignment of offsets; size of the smallest tensor in it
+_PAGE, _EXTERNAL_FROM = 4096, 1024  # for the weights file: alignment of offsets; size of its smallest tensor
 _TYPES = {"float32": (onnx.TensorProto.FLOAT, "<f4"), "int64": (onnx.TensorProto.INT64, "<i8")}
 Json = dict[str, typing.Any]
 
 
 def _model(graph: Json) -> onnx.ModelProto:
-    """The model without the values of parameters."""
+    """The model without parameter values."""
     values = {kind: [helper.make_tensor_value_info(one["name"], _TYPES[one["type"]][0], one["shape"]) for one in graph[kind]]
               for kind in ("inputs", "outputs")}
     nodes = [helper.make_node(one["op"], one["inputs"], one["outputs"], one["name"], **one["attributes"]) for one in graph["nodes"]]
@@ -40,7 +40,7 @@ def _model(graph: Json) -> onnx.ModelProto:
 
 
 def _fill(model: onnx.ModelProto, given: Json, data: pathlib.Path | None) -> tuple[str, int]:
-    """Adds the weights, or their places in the file `data`. Returns their hash and the size of the file."""
+    """Adds the weights, or their places in the file `data`. Returns their hash and the file's size."""
     checkpoint, digest, end = Checkpoint(given["checkpoint"]), hashlib.sha256(), 0
     with open(data or os.devnull, "wb") as file:
         for tensor, one in zip(model.graph.initializer, given["graph"]["tensors"]):

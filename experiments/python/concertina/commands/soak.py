@@ -1,6 +1,6 @@
 """`concertina soak`: injects faults at random times into a run under `concertina run`, and reports the outcome of each.
 
-The run is compared with an undisturbed one of the same command. The seed determines kinds and times of faults. Only the run's processes and
+The run is compared with an undisturbed run of the same command. The seed determines kinds and times of faults. Only the run's processes and
 files are affected; user-provided commands inject faults into hosts and disks.
 """
 import contextlib
@@ -43,7 +43,7 @@ Make = typing.Callable[[Target, random.Random], bool]
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """`make` returns False if the fault is not possible yet. Alternatively, the program of option `maker` starts and stops it."""
+    """`make` returns False if the fault is not possible yet. Alternatively, the program named by the option `maker` starts and stops it."""
     make: Make | None = None
     maker: str = ""
     words: tuple[str, str] = ("", "")
@@ -148,7 +148,7 @@ def marked(run: pathlib.Path, executable: str = "") -> list[int]:
 
 
 class Course:
-    """Follows the injected faults in the logs of the run. Times are seconds since its start, provided by the caller."""
+    """Follows the injected faults in the run's logs. Times are seconds since its start, provided by the caller."""
 
     def __init__(self, run: pathlib.Path):
         self.faults: list[Fault] = []
@@ -215,7 +215,7 @@ class SupervisedRun:
         self.checkpoints = pathlib.Path(os.path.abspath(given), name) if given else self.folder / "checkpoints"
         self.course = Course(self.folder)
         self.killed = False  # the supervisor, by this program
-        self.ending: tuple[float, list[str]] | None = None  # when, and the command that stops a fault of a host or the disk
+        self.ending: tuple[float, list[str]] | None = None  # when, and the command that stops a host or disk fault
         self.began = time.monotonic()
         self.process = self.start()
         self.plan()
@@ -309,7 +309,7 @@ def _say(text: str) -> None:
 
 
 def _call(words: list[str]) -> bool:
-    """Runs the command that starts or stops a fault of a host or the disk."""
+    """Runs the command that starts or stops a host or disk fault."""
     try:
         subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                        timeout=_LONGEST_COMMAND, check=True)

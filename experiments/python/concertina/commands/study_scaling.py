@@ -16,7 +16,7 @@ from . import Options
 
 Json = dict[str, typing.Any]
 
-# parts of a step. Only measured: variation, different durations of equal actions. Only predicted: cores, sharing of cores by ranks
+# parts of a step. Only measured: variation, different durations of equal actions. Only predicted: cores, core sharing by ranks
 _PARTS = ["compute", "bubble", "imbalance", "transfer", "reduction", "update", "variation", "cores"]
 
 
@@ -136,7 +136,7 @@ def _gains(points: list[Json], name: str) -> Chart:
 
 
 def _parts(points: list[Json]) -> Chart:
-    """Milliseconds of all ranks per sample by activity: constant for perfect scaling."""
+    """Milliseconds per sample, summed over ranks, by activity: constant for perfect scaling."""
     bars = [(one, kind) for one in points for kind in ("measured", "predicted") if one.get(f"{kind}_ms") is not None]
     names = [f"{one['ranks']} ranks, {kind}" for one, kind in bars]
     series = [Series(part, names, [one[f"{kind}_parts"][part] * one[f"{kind}_ms"] * one["ranks"] / one["batch"] for one, kind in bars])

@@ -1,6 +1,6 @@
 """`concertina study submit`: runs a study as a Slurm array job. The study's folder already exists, except with --dry-run.
 
-A study with more trials than an array may have indices becomes several arrays, one per range of trials whose numbers differ only in their
+A study with more trials than an array may have indices is split into several arrays, one per range of trials whose numbers differ only in their
 last digits, which are the index. A trial that is already queued or running is never submitted again."""
 import itertools
 import json
@@ -161,7 +161,7 @@ def _is(word: str, name: str, letter: str) -> bool:
 
 
 def _require_own(more: str) -> None:
-    """Raises InputError if something would override what the study sets. `more`: options of sbatch."""
+    """Raises InputError if something would override what the study sets. `more`: options for sbatch."""
     if "\n" in more:
         raise InputError("--sbatch contains more than one line", "--sbatch", "options on one line")
     try:

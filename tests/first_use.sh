@@ -109,7 +109,7 @@ try_others() {
       *'concertina train '* | *'study run '* | *'study submit '*) command="$command --dry-run" ;;
     esac
     if eval "timeout 60 $command" >"$scratch/out" 2>&1 </dev/null ||
-      grep -qE '[Nn]o such file|no file matches|is not a folder|not a run directory|is neither @FILE.toml nor|has no study.toml|study.toml is missing|error: data.tokenizer = .* is unknown' "$scratch/out"; then
+      grep -qE '[Nn]o such file|no file matches|is not a folder|not a run directory|is neither @FILE.toml nor|has no study.toml|study.toml is missing|error: data.tokenizer = .* is not a valid value' "$scratch/out"; then
       tried=$((tried + 1))
     else
       cat "$scratch/out" >&2 && echo "a command of a \`\`\`sh block failed: $command" >&2 && exit 1

@@ -178,7 +178,7 @@ TEST(CacheRoom, SaysWhatASlotTakesInAll) {
   const Error error = input_error([&] { cache_room(config, model, 9); });
   expect_has(
       error.message(),
-      "has 1024 bytes, and the smallest cache file with its headers and whole pages needs 8 KiB");
+      "takes 1024 bytes, and the smallest cache file with its headers and whole pages needs 8 KiB");
   expect_has(error.fix(), "8 KiB");
 }
 

@@ -135,7 +135,7 @@ TEST(AutoCache, IsOffWhereASampleHasOtherBitsInOtherRows) {
         EXPECT_EQ(got.outcome, expected.outcome);
         hits += got.use.memory_hits;
         if (got.use.memory_hits == 0)
-          EXPECT_NE(got.decisions.back()["why"].dump().find("another place"), std::string::npos);
+          EXPECT_NE(got.decisions.back()["why"].dump().find("another position"), std::string::npos);
         else
           EXPECT_EQ(got.use.memory_hits, 2 * kCachedSamples);
       }

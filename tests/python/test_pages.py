@@ -281,7 +281,7 @@ def test_the_command_prints_figures_and_the_page(run, program, capsys):
     assert commands.report(Options([f"--run={folder}", f"--output={folder}/b.html"])) == 0
     assert "recorded step 4: 20.50 ms, predicted 20.00 ms (-2.4%)" in (said := capsys.readouterr().out) and "1 change" not in said
     for words, match in ((["--run=/nowhere"], "not a run directory"), ([f"--run={folder.parent.parent}"], "not a run directory"),
-                         ([f"--run={folder.parent}", "--step=3"], "are of one run"),
+                         ([f"--run={folder.parent}", "--step=3"], "require one run"),
                          ([f"--run={folder}", f"--output={folder}/no/page.html"], "cannot write this file")):
         with pytest.raises(InputError, match=match):
             commands.report(Options(words))

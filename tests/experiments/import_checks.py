@@ -108,7 +108,7 @@ def check_meanings(concertina):
     got, _, said = ours(ranks)
     assert [row["loss"] for row in got.values()] == [8.0, 7.0, 6.0] and "3 losses of -1" in said and "ranks 6, 7" in said
     no("".join(f"[rank{rank}]:{titan.format(at, 9.0 - rank)}" for at in (1, 2) for rank in (0, 1)), words="different losses for step 1")
-    no("".join(titan.format(step, 9.0 - rank) for step in (1, 2, 3) for rank in (0, 1)), words="in succession")
+    no("".join(titan.format(step, 9.0 - rank) for step in (1, 2, 3) for rank in (0, 1)), words="two values")
     got, _, said = ours("".join(titan.format(step, 9.0 - at) for at, step in enumerate((1, 2, 3, 2, 3, 4))))
     assert [row["loss"] for row in got.values()] == [9.0, 6.0, 5.0, 4.0] and "skipped: 2 earlier lines" in said
     no("context: valid  " + titan.format(1, 3.0), words="no losses by step")

@@ -85,7 +85,7 @@ follow() {
     python_blocks "$tree/$document" "$scratch/${document//\//-}" >>"$scratch/commands"
   done
   [ "$(grep -c concertina "$scratch/commands")" -ge "$least" ] || { echo 'too few commands were found' >&2 && exit 1; }
-  chmod 644 "$scratch"/commands* "$scratch"/*.md.py 2>/dev/null || true
+  find "$scratch" -maxdepth 1 -type f -exec chmod 644 {} +
   (cd "$tree" && "$@" timeout 1200 bash -e -o pipefail -x "$scratch/commands" </dev/null) ||
     { echo "a command of the documents failed (as $(id -un), by '$*')" >&2 && exit 1; }
 }

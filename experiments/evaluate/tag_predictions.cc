@@ -52,8 +52,9 @@ class TagPredictions final : public Predictions {
   }
   Confusion confusion_of(std::span<const TaggedPair> sentences) const {
     Confusion counts(classes_);
-    for (const TaggedPair& s : sentences)
-      for (std::size_t w = 0; w < s.right.size(); ++w) ++counts.at(s.right[w], s.predicted[w]);
+    for (const TaggedPair& one : sentences)
+      for (std::size_t w = 0; w < one.right.size(); ++w)
+        ++counts.at(one.right[w], one.predicted[w]);
     return counts;
   }
 

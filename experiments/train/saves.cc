@@ -143,7 +143,7 @@ void Saves::warn(fmt::format_string<Values...> text, Values&&... values) {
 
 void Saves::report_low_room() {
   const std::optional<Error> error = std::exchange(no_room_, std::nullopt);
-  if (error && !std::exchange(told_room_, true))
+  if (error && !std::exchange(reported_room_, true))
     warn("no space for the next checkpoint (up to {:.1f} MiB): {} ({})",
          static_cast<double>(room_bytes_) / (1 << 20), error->message(), launch_.checkpoints);
 }

@@ -65,7 +65,7 @@ class Saves {
   double waited_ = 0;      // seconds that checkpoints waited for previous ones
   double seconds_ = 0;
   int unsaved_ = 0;  // checkpoints in a row that could not be written; on the rank that reports
-  bool reported_waiting_ = false, told_room_ = false;
+  bool reported_waiting_ = false, reported_room_ = false;
   bool unpruned_ = true;    // no step has confirmed the newest checkpoint yet
   bool lacks_room_ = true;  // for the next checkpoint
   // These belong to the thread that commits while the writer is busy.

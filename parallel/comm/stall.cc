@@ -39,7 +39,7 @@ std::string why(const Stall& stall) {
 
 const char* name_of(Silence silence) {
   constexpr const char* kNames[] = {"meant",   "storage", "starved",  "follows",
-                                    "outside", "circle",  "computes", "stands"};
+                                    "outside", "cycle",   "computes", "blocked"};
   return kNames[static_cast<int>(silence)];
 }
 

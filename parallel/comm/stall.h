@@ -23,7 +23,7 @@ enum class Silence {
   computes,  // uses its core without progress
   blocked,   // waits for something other than a rank: a lock, a thread, a device
 };
-/// Returns the name used in events.jsonl, such as "stands".
+/// Returns the name used in events.jsonl, such as "blocked".
 const char* name_of(Silence silence);
 /// Whether the silence is expected to end without intervention.
 bool is_slow(Silence silence);

@@ -33,10 +33,10 @@ named() {
 named loop 2 hang@20:rank=1 '"rank":1,.*"why":"(computes|starved)",.*"waiting":\[0\].*"last":.*"stack":\["' \
   'F, stage 1, microbatch 0' parallel.pp=2
 grep -q 'meet_failpoints\|0x' said || { cat said; die 'the stack does not show where'; }
-named block 4 block@20:rank=1 '"rank":1,.*"why":"stands",.*"waiting":\[0,2,3\]' 'F, stage 1, microbatch 0' parallel.pp=4
-named block-dp 3 block@20:rank=2 '"rank":2,.*"why":"stands",.*"waiting":\[0,1\]' 'F, ' \
+named block 4 block@20:rank=1 '"rank":1,.*"why":"blocked",.*"waiting":\[0,2,3\]' 'F, stage 1, microbatch 0' parallel.pp=4
+named block-dp 3 block@20:rank=2 '"rank":2,.*"why":"blocked",.*"waiting":\[0,1\]' 'F, ' \
   parallel.dp=3 batch.global=12 batch.microbatches=12
-named lost 2 lost-message@20:rank=0 '"rank":0,.*"why":"circle",.*"waits_for":1' 'RECV_B, stage 0' parallel.pp=2
+named lost 2 lost-message@20:rank=0 '"rank":0,.*"why":"cycle",.*"waits_for":1' 'RECV_B, stage 0' parallel.pp=2
 
 # The whole sequence, at the speed of a supervised run: its first launch hangs.
 train+=(run.steps=60 checkpoint.every=10 parallel.pp=2)

@@ -23,10 +23,10 @@ class Arena {
   /// Empties the arena and shrinks its block to `bytes`, keeping pages that a new block would have
   /// to fault in one by one. Returns false if that is not possible.
   bool renew(std::size_t bytes);
-  /// Returns the next `bytes`, zeroed and aligned to kAlignment. `name` is used in the error if
-  /// they do not fit.
+  /// Returns the next `bytes` bytes, zeroed and aligned to kAlignment. `name` appears in the error
+  /// if they do not fit.
   void* take(std::size_t bytes, std::string_view name);
-  /// Like take(), for buffers that are written before they are read: the content is unspecified.
+  /// Like take(), but with unspecified content, for buffers that are written before they are read.
   void* take_any(std::size_t bytes, std::string_view name);
   View take(std::size_t count, DType dtype, std::string_view name);
 

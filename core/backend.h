@@ -43,7 +43,7 @@ class Backend {
   virtual std::string describe() const = 0;
   /// Throws Error{bad_input}, naming what is missing, if `precision` cannot run here.
   virtual void require(const Precision& precision) const = 0;
-  /// Whether products in `compute` are emulated in another type, and so run slower.
+  /// Whether products in `compute` are emulated in another type, which is slower.
   virtual bool emulates(DType compute) const = 0;
 
   // Operators, created before the first step. Each may raise workspace_bytes().
@@ -52,14 +52,14 @@ class Backend {
   /// Returns the scratch size shared by all operators created so far.
   virtual std::size_t workspace_bytes() const = 0;
   virtual void set_workspace(void* workspace) = 0;
-  /// Resets workspace_bytes() and clock()'s reservations once all operators are gone.
+  /// Resets workspace_bytes() and clock()'s reservations after all operators have been destroyed.
   virtual void forget_operators() = 0;
 
   /// Issues the kernel of `op`. Results are available after synchronize().
   virtual void run(const Op& op) = 0;
 
-  /// Whether repeat() records passes. If not, passes need no key, and callers issue the kernels
-  /// themselves.
+  /// Whether repeat() records passes. If it does not, passes need no key, and callers issue the
+  /// kernels themselves.
   virtual bool records_passes() const { return false; }
   /// Calls `issue` to issue the kernels of `pass`, or replays the recording made with an equal key.
   virtual void repeat(const RepeatedPass& /*pass*/, const std::function<void()>& issue) { issue(); }

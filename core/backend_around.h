@@ -1,6 +1,6 @@
 // A wrapper around another backend: it forwards every call, and hooks run before and after each
 // kernel, for example to time kernels, move their tensors, or record what they access.
-// Invariant: kernels reach the inner backend in order, with the views left by the hook.
+// Invariant: kernels reach the inner backend in order, with the views that the hook set.
 #pragma once
 
 #include <memory>
@@ -50,8 +50,8 @@ class BackendAround : public Backend {
     ~After() { around.after(); }
   };
 
-  /// Runs before `op` is issued. A hook may substitute the buffers of `op`. A kernel may read all
-  /// of them, and write all except the packed weights of a product.
+  /// Runs before `op` is issued. A hook may substitute the buffers of `op`. A kernel may read
+  /// every buffer, and write every buffer except the packed weights of a product.
   virtual void before(Op& /*op*/) {}
   virtual void after() {}
 

@@ -1,7 +1,7 @@
 // bfloat16, the upper half of a float: the range of fp32 with 8 bits of precision.
 // Invariant: rounding is the same on every instruction set, including denormals. It uses integer
-// arithmetic, because AVX512-BF16's vcvtneps2bf16 flushes denormals and other instruction sets lack
-// one. Functions are always inlined, because per-ISA sources include them (core/cpu/loops.h).
+// arithmetic, because AVX512-BF16's vcvtneps2bf16 flushes denormals, and other instruction sets do
+// not have it. Functions are always inlined, because per-ISA sources include them (cpu/loops.h).
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 namespace concertina {
 
 /// Returns the 64-bit XXH3 hash (Collet 2019) of `tensor` after all kernels issued so far, reading
-/// it in pieces of `scratch`. It misses a change with a probability of about 2^-64.
+/// it piece by piece into `scratch`. It misses a change with a probability of about 2^-64.
 std::uint64_t digest_of(Memory& memory, View tensor, std::vector<std::byte>& scratch);
 
 /// Returns scratch large enough for digest_of() to run without allocating.

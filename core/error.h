@@ -39,7 +39,7 @@ class Error : public std::runtime_error {
 /// Throws for a failure at run time (of a file, a rank, a library): exit code 1.
 [[noreturn]] void throw_failure(std::string what, std::string where, std::string fix = {});
 
-/// Throws a failure with errno's text for a failed system call on `path`.
+/// Throws Error{failure} with errno's text for a failed system call on `path`.
 [[noreturn]] void throw_errno(std::string_view call, const std::string& path, std::string fix = {});
 
 namespace detail {

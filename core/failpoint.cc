@@ -15,14 +15,14 @@
 namespace concertina {
 namespace {
 
-/// The name of each failpoint and the place that checks it.
+/// The name of each failpoint, the place that checks it, and what it affects.
 constexpr std::array<std::string_view, 9> kFailpoints{
     "activation-nan",    // models/model_stage.cc: an element of a unit's output
     "weight-bit",        // parallel/runtime/state_check.cc: a weight, before a step
     "weight-bit-after",  // likewise, after the update and before anything is recorded
     "optimizer-bit",     // likewise, the optimizer state, before a step
-    "hang",              // parallel/runtime/executor.cc: after a compute action, busy
-    "block",             // likewise, idle
+    "hang",              // parallel/runtime/executor.cc: after a compute action, spinning
+    "block",             // likewise, sleeping
     "unread",            // parallel/runtime/step_engine.cc: a sample of a step
     "unread-held-out",   // likewise, of an evaluation; the step is its batch, from 1
     "lost-message",      // parallel/runtime/transfers.cc: a message between stages is not sent

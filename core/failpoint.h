@@ -1,5 +1,5 @@
 // Named places where tests can inject faults. All are compiled in.
-// Invariant: a failpoint does nothing unless the environment enables it. Otherwise it costs one
+// Invariant: unless the environment enables it, a failpoint does nothing, and costs only one
 // relaxed load and a branch.
 #pragma once
 

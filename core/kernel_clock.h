@@ -1,4 +1,4 @@
-// When kernels run, on the host's clock.
+// The times at which kernels run, on the host's clock.
 // On a CPU, a kernel has finished when its call returns. A GPU executes what the host issued
 // earlier, so reading the clock around a call would measure the time to issue it. A mark is a point
 // between kernels: it passes when all kernels issued before it have finished, and not before the
@@ -6,7 +6,7 @@
 //
 // All times of a rank are marks. An action lasts from the mark before its first kernel to the mark
 // after its last, including the gaps. A rank idles between two actions while the device has no
-// work. Waiting on the host for a message while the device still computes costs nothing, because
+// work. Waiting on the host for a message while the device is computing costs nothing, because
 // both ends of the wait pass when the device finishes.
 #pragma once
 
@@ -38,8 +38,8 @@ class KernelClock {
 /// Returns the clock for kernels that run within their calls. Its marks read the host's clock.
 KernelClock& host_clock();
 
-/// Returns the seconds taken by the kernels that `issue` issues. Must be called outside of a step,
-/// because it discards pending marks.
+/// Returns the time in seconds that the kernels issued by `issue` take. Must be called outside of a
+/// step, because it discards pending marks.
 template <class F>
 double kernel_seconds(KernelClock& clock, F&& issue) {
   const double start = clock.mark();

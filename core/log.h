@@ -16,7 +16,7 @@ void flush();
 
 enum class Level { debug, info, warn, error };
 
-/// Writes one line, unless the level is below that of init(). Never throws.
+/// Writes one line, unless `level` is below the level set by init(). Never throws.
 void write(Level level, fmt::string_view format, fmt::format_args arguments) noexcept;
 
 template <class... T>

@@ -22,7 +22,7 @@ class Staging {
   virtual ~Staging() = default;
   virtual std::span<std::byte> host() = 0;
   /// Makes the next copy wait for the kernels issued so far, which may access its source or
-  /// destination, but not for later ones.
+  /// destination, but not for later kernels.
   virtual void mark() = 0;
   /// Starts a copy of host().size() bytes.
   virtual void fetch(const void* block) = 0;
@@ -45,11 +45,11 @@ class Memory {
   /// Complete on return if one side is host memory.
   virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
   /// The device memory from which blocks are allocated. Other processes use it, too, and it runs
-  /// out before host memory. `free` bytes are available now. None for host memory.
+  /// out before host memory. `free` bytes are available now. Host memory has no pool.
   struct Pool {
     std::string name;
     std::size_t free = 0;
-    std::size_t unplanned = 0;  // the part of `free` that each process uses in addition
+    std::size_t unplanned = 0;  // part of `free` that each process needs besides its blocks
   };
   virtual std::optional<Pool> pool() const { return {}; }
   /// The memory must outlive the result. By default, copies use copy() and are synchronous.

@@ -32,10 +32,10 @@ struct LinearShape {
   bool operator==(const LinearShape&) const = default;
 };
 
-/// The operation fused after a product. Forward: an activation writes y = f(u), and to aux[R,O]
-/// what its gradient needs; `residual` writes y = residual[R,O] + u. Backward: an activation
-/// multiplies dx[R,I] by the derivative, from the aux[R,I] of the map that produced the input;
-/// `residual` adds residual[R,I] to dx.
+/// The operation that is fused with a product u. Forward: an activation writes y = f(u), and writes
+/// what its gradient needs to aux[R,O]; `residual` writes y = residual[R,O] + u. Backward: an
+/// activation multiplies dx[R,I] by its derivative, computed from the aux[R,I] of the map that
+/// produced the input; `residual` adds residual[R,I] to dx.
 /// `gelu` is the tanh form (GPT-2), `gelu_erf` is x Phi(x) (BERT, ViT; Hendrycks & Gimpel 2016),
 /// `silu` is x sigmoid(x) (Elfwing et al. 2018), `relu` is max(x, 0) with derivative 0 at 0.
 struct Epilogue {
@@ -74,25 +74,25 @@ struct AttentionShape {
   DType compute = DType::f32;
   std::int64_t kv_heads = 0;  // K, a divisor of H; 0: H
   bool causal = true;         // query i sees keys [0, i]; otherwise all keys
-  bool padded = false;        // every op has lengths; otherwise none
-  bool drops = false;         // ops may have a mask; otherwise none
-  bool packed = false;        // causal, and every op has starts; otherwise none
+  bool padded = false;        // every op has lengths; otherwise no op has them
+  bool drops = false;         // ops may have a mask; otherwise no op has one
+  bool packed = false;        // causal, and every op has starts; otherwise no op has them
   bool operator==(const AttentionShape&) const = default;
 
   std::int64_t kv() const { return kv_heads == 0 ? heads : kv_heads; }
   std::int64_t group() const { return heads / kv(); }
-  /// Columns of q and y; of k and of v; of qkv.
+  /// Numbers of columns: in q and in y; in k and in v; in qkv.
   std::int64_t width() const { return heads * head_dim; }
   std::int64_t kv_width() const { return kv() * head_dim; }
   std::int64_t qkv_width() const { return width() + 2 * kv_width(); }
-  /// Elements of the dropout mask: key j of query i in head h is (h T + i) mask_row() + j, so that
-  /// rows start at a counter.
+  /// In the dropout mask, key j of query i in head h is element (h T + i) mask_row() + j, so that
+  /// each row starts at a new counter of the random generator.
   std::int64_t mask_row() const { return (tokens + 3) / 4 * 4; }
   std::int64_t mask_elements() const { return heads * tokens * mask_row(); }
 };
 
-/// Returns the operations of one product over the unmasked (query, key) pairs, ignoring lengths.
-/// Forward passes compute two (q k^T, p v), backward passes five (q k^T again, dp, dv, dq, dk).
+/// Returns the FLOPs of one product over the unmasked (query, key) pairs, ignoring lengths. Forward
+/// passes compute two products (q k^T, p v), backward passes five (q k^T again, dp, dv, dq, dk).
 double attention_product_flops(const AttentionShape& shape);
 
 class Attention {

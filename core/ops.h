@@ -1,4 +1,4 @@
-// The kernels, as values: one struct per kernel, which names what it reads and writes. All are
+// Kernel calls as values: one struct per kernel, which names what it reads and writes. All are
 // issued through Backend::run(), where they can be counted, timed and moved.
 // Invariants: an op owns nothing, and what it refers to outlives the kernel. All sizes follow from
 // its views and numbers.
@@ -78,10 +78,10 @@ struct LinearWeight {
 
 /// y[R,HD] = softmax(mask(q k^T / sqrt(D))) v; lse[samples,H,T] is the log-sum-exp of each row.
 /// Keys at or after lengths[samples] (int32, clamped to [1, T]; empty means T) are masked; queries
-/// there are computed as usual. If its share is not 0, `mask` applies dropout: the kept
-/// probabilities are scaled and weigh v, while lse includes all. If the shape is packed, starts[R]
+/// there are computed as usual. If its share is not 0, `mask` applies dropout: v is weighted by the
+/// kept, scaled probabilities; lse includes all probabilities. If the shape is packed, starts[R]
 /// (int32) divides samples into documents, which are runs of rows with equal starts. Queries see
-/// only keys of their document, and the result has the same bits as if the document were a sample.
+/// only keys of their document, and the result is bit-identical to that of separate samples.
 struct AttentionForward {
   static constexpr std::string_view kName = "attention forward";
   Attention& attention;
@@ -101,7 +101,7 @@ struct AttentionBackward {
   Attention& attention;
   View dy, qkv, lengths{}, y, lse;
   View dqkv;
-  DropoutMask mask{};  // the forward pass's
+  DropoutMask mask{};  // the same as in the forward pass
   View starts{};       // likewise
   auto views() { return std::array{&dy, &qkv, &lengths, &y, &lse, &dqkv, &starts}; }
   void run() const { attention.backward(*this); }
@@ -147,9 +147,9 @@ struct NormWeight {
 using LayerNormWeight = NormWeight<true>;
 using RmsNormWeight = NormWeight<false>;
 
-/// Fills table[T,P] fp32, P = spec.columns, with the cosine of the angle at position t and pair i <
-/// P/2, and P/2 columns later its sine, both times spec.magnitude. Computed in fp64, then rounded.
-/// Must run once, before the first Rotate.
+/// Fills table[T,P] fp32, P = spec.columns: column i < P/2 of row t is the cosine of the angle of
+/// pair i at position t, and column i + P/2 is its sine, both times spec.magnitude. Computed in
+/// fp64, then rounded. Must run once, before the first Rotate.
 struct RotaryTable {
   static constexpr std::string_view kName = "rotary table";
   RotarySpec spec;
@@ -207,7 +207,7 @@ struct TanhInput {
 };
 
 /// dx = dy f'(u), where f is the activation `kind` of a linear map's epilogue, which saved aux for
-/// u. Used if no product computes it. dx may alias dy.
+/// u. Used if it is not fused with a product. dx may alias dy.
 struct ActivationInput {
   static constexpr std::string_view kName = "activation input gradient";
   Epilogue::Kind kind;
@@ -290,7 +290,7 @@ struct FindLastRows {
 };
 
 /// places[S,M], taken[S,M] (int32): the rows of each sample of targets[S,T] that have a target, in
-/// order, and these targets; kIgnored if there are fewer than M. There must not be more.
+/// order, and these targets. At most M rows may have one; kIgnored fills the remaining places.
 struct FindTargets {
   static constexpr std::string_view kName = "targets found";
   View targets;
@@ -337,9 +337,9 @@ struct CrossEntropy {
 /// The loss of a span: row_loss[S] = (CE of logits[:, 0] with starts[S] + CE of logits[:, 1] with
 /// ends[S]) / 2, where both are softmax cross-entropies over the T positions of a sample in
 /// logits[S T, 2]. A target (int32) outside [0, T) is ignored: its half of the loss and its
-/// gradient are 0. (transformers ignores the same targets, but divides by the number of the others
-/// in a batch.) If `training`, the logits are replaced with their gradient times loss_scale.
-/// `smoothing` is as above, over the T positions.
+/// gradient are 0. (transformers ignores the same targets, but divides by the number of remaining
+/// targets in a batch.) If `training`, the logits are replaced with their gradient times
+/// loss_scale. `smoothing` is as in CrossEntropy, over the T positions.
 struct SpanCrossEntropy {
   static constexpr std::string_view kName = "span cross entropy";
   View logits, starts, ends;
@@ -366,8 +366,8 @@ struct ScoreLoss {
   auto views() { return std::array{&logits, &scores, &row_loss}; }
 };
 
-/// y[R,C] = residual[R,C] + u[R,C] where kept by `mask`, scaled, and 0 elsewhere. residual may be
-/// empty (0), and y may alias u. The gradient is the same op with u = dy.
+/// y[R,C] = residual[R,C] + d, where d is the scaled u[R,C] if `mask` keeps it, and 0 otherwise.
+/// residual may be empty (0), and y may alias u. The gradient is the same op with u = dy.
 struct ApplyDropout {
   static constexpr std::string_view kName = "dropout";
   DropoutMask mask;
@@ -438,7 +438,7 @@ inline constexpr auto kOpNames = []<class... Ops>(std::type_identity<std::varian
   return std::array{Ops::kName...};
 }(std::type_identity<Op>{});
 
-/// Returns the operations of a product as actually computed, or 0 for every other kernel.
+/// Returns the number of operations that a product actually performs, or 0 for any other kernel.
 double flops_of(const Op& op);
 
 }  // namespace concertina

@@ -8,7 +8,7 @@
 namespace concertina {
 namespace {
 
-/// One kernel between two marks, and the entry that its time is added to.
+/// A kernel call between two marks, and the entries to which its time is added.
 struct Timed {
   KernelTime *kernel = nullptr, *product = nullptr;
   double start = 0, end = 0;

@@ -1,6 +1,6 @@
 // A backend that times the kernels of another one, for the breakdown of `bench step`.
-// Invariant: it forwards every call unchanged (core/backend_around.h). A kernel costs two
-// additional marks of the inner backend's clock, and a product a lookup.
+// Invariant: it forwards every call unchanged (core/backend_around.h). A kernel takes two
+// additional marks of the inner backend's clock, and a product also needs a lookup.
 #pragma once
 
 #include <map>
@@ -27,7 +27,7 @@ struct LinearOrder {
   bool operator()(const LinearShape& a, const LinearShape& b) const;
 };
 
-/// Times are up to date as of the last settle() of the backend's clock.
+/// Times include all kernels up to the last settle() of the backend's clock.
 struct Profile {
   bool active = true;   // otherwise kernels are neither timed nor counted
   bool repeats = true;  // if not active, passes may be replayed (Backend::repeat)

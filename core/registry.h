@@ -27,7 +27,7 @@ std::vector<std::string_view> names_of(std::span<const Entry<T>> table) {
   return names;
 }
 
-/// `kind` and `where` are used in the error: "schedule", "parallel.schedule".
+/// `kind` and `where` appear in the error, for example "schedule" and "parallel.schedule".
 template <class T>
 const Entry<T>& lookup_entry(std::span<const Entry<T>> table, std::string_view name,
                              std::string_view kind, std::string_view where) {

@@ -30,7 +30,7 @@ float Rng::uniform(std::uint32_t step, std::uint32_t sample, std::uint32_t unit,
 float Rng::normal(std::uint32_t step, std::uint32_t sample, std::uint32_t unit,
                   std::uint32_t element) const {
   const auto word = words(step, sample, unit, element);
-  // u1 is in (0, 1], so its logarithm is finite. Double makes all libms round to the same float.
+  // u1 is in (0, 1], so its logarithm is finite. With double, all libms round to the same float.
   const double u1 = (static_cast<double>(word[0]) + 1.0) * 0x1p-32;
   const double u2 = static_cast<double>(word[1]) * 0x1p-32;
   return static_cast<float>(std::sqrt(-2.0 * std::log(u1)) * std::cos(2.0 * std::numbers::pi * u2));

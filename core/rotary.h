@@ -16,8 +16,8 @@ struct RotarySpec {
     linear,  // positions are divided by `factor` (Chen et al. 2023)
     llama3,  // scales wavelengths above original / low_factor fully, those below original /
              // high_factor not at all, and those between partially (Llama 3.1, Dubey et al. 2024)
-    yarn     // likewise by the turns of a pair over `original`, between fast and slow, and
-             // multiplies cosine and sine by `magnitude` (Peng et al. 2023)
+    yarn     // likewise, by a pair's turns over `original` positions (fast_turns: not at all,
+             // slow_turns: fully); multiplies cosine and sine by `magnitude` (Peng et al. 2023)
   };
   double theta = 0;          // base of the wavelengths; 0: no rotation
   std::int64_t columns = 0;  // rotated columns at the start of each head, even
@@ -49,7 +49,7 @@ inline double kept_share(const RotarySpec& spec, double frequency, std::int64_t 
     }
     case RotarySpec::Scaling::yarn: {
       const auto d = static_cast<double>(spec.columns);
-      // The pair that makes this many turns, as an integer, as in the authors' code.
+      // The pair that makes this many turns; rounded to an integer below, as in the authors' code.
       const auto pair_of = [&](double turns) {
         return d * std::log(spec.original / (turns * kTurn)) / (2 * std::log(spec.theta));
       };

@@ -34,9 +34,9 @@ class StepHistory {
 
   void record(std::span<const double> metrics);
   std::size_t steps() const { return steps_; }
-  /// Returns the means over the middle half of the last kKept steps, ordered by the sum of their
-  /// values (without the first kWarmUp steps of all if there are more). Separate medians would sum
-  /// to less than a median step, because disturbances affect different values.
+  /// Orders the last kKept steps by the sum of their values, and returns the mean of each value
+  /// over the middle half, without the first kWarmUp steps of the run if there are more. Medians of
+  /// each value would sum to less than a median step, because disturbances affect different values.
   std::vector<double> typical() const;
 
   static constexpr std::size_t kKept = 64, kWarmUp = 2;

@@ -51,7 +51,7 @@ struct ScaleToUnit {
   auto views() { return std::array{&x}; }
 };
 
-/// y[R,first_y + j] = x[R,first_x + j] for j in [0, columns); x has x_columns, y has y_columns.
+/// y[R,first_y + j] = x[R,first_x + j] for j in [0, columns); y_columns and x_columns: row lengths.
 struct CopyColumns {
   static constexpr std::string_view kName = "copy columns";
   View x;

@@ -36,13 +36,13 @@ struct LionRule {
 };
 
 /// LAMB (You et al. 2020, algorithm 2): m and v as in Adam, with bias correction; u = m / (sqrt(v)
-/// + eps) + weight_decay w; w -= lr (|w| / |u|) u over a whole tensor. The ratio is 1 if a norm is
-/// 0, and for a tensor that does not `adapt`.
+/// + eps) + weight_decay w; w -= lr (|w| / |u|) u over a whole tensor. The ratio |w| / |u| is 1 if
+/// a norm is 0 or `adapt` is false.
 struct LambRule {
   AdamW moments;
   bool adapt = true;
 
-  /// Returns the constants for the direction u. Its rate is 1; the step's rate is applied later.
+  /// Returns the constants for the direction u, with lr = 1; the learning rate is applied later.
   AdamWConstants constants() const {
     AdamW unit = moments;
     unit.lr = 1;

@@ -1,6 +1,6 @@
 # Source this file in the bash, zsh or sh that launches runs: `. experiments/env.sh`. Puts the built
 # programs on PATH and sets Open MPI's options: more ranks than cores are allowed, waiting ranks
-# yield their cores, no rank is bound to a core, root may launch.
+# yield their cores, no rank is bound to a core, and root may launch.
 if [ -n "${BASH_SOURCE:-}" ]; then
   concertina_top=$(cd "$(dirname "$BASH_SOURCE")/.." && pwd)
 elif [ -n "${ZSH_VERSION:-}" ]; then

@@ -1,4 +1,4 @@
-// The binary `concertina`; the emulated device of the tests links the same program.
+// The binary `concertina`; the tests' emulated device links the same program.
 #include "experiments/commands/program.h"
 
 int main(int argc, char** argv) {

@@ -10,7 +10,7 @@ build experiments/concertina
 text=build/data/bible.txt
 if [ ! -s "$text" ]; then
   mkdir -p "$(dirname "$text")"
-  # Debian installs the program in a folder that root's PATH may lack.
+  # Debian installs `bible` in a folder that root's PATH may lack.
   PATH="$PATH:/usr/games" bible -f Gen1:1-Rev22:21 >"$text.part"
   mv "$text.part" "$text"
 fi

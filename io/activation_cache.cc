@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kProbes = 32, kProbeBytes = 32 << 20;
 
-/// Slots spread over the whole tier, like those of a step.
+/// Slots spread over the whole tier, like those that a step reads.
 std::vector<std::uint64_t> probe_slots(const CacheSlots& slots) {
   const std::uint64_t count =
       std::min({slots.count, kProbes, std::max<std::uint64_t>(1, kProbeBytes / slots.entry_bytes)});

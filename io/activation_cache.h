@@ -31,7 +31,7 @@ struct CacheVerdict {
 };
 
 /// Whether reading an entry is faster than recomputing it. `forward_seconds` is the time that the
-/// cached units take for one sample. Returns false if either time is unknown.
+/// cached units take for one sample. `pays` is false if either time is unknown.
 CacheVerdict cache_pays(std::uint64_t entry_bytes, double read_seconds, double forward_seconds);
 
 struct CacheOptions {
@@ -39,7 +39,7 @@ struct CacheOptions {
   std::uint64_t entry_bytes = 0;
   std::uint64_t memory_bytes = 0, disk_bytes = 0;  // of all ranks of the host; 0: no such tier
   std::string memory_directory = "/dev/shm", disk_directory;
-  // Receives the one warning, on the thread that hits the fault. If empty, it is logged.
+  // Receives the only warning, on the thread that hits the fault. If empty, the warning is logged.
   std::function<void(const std::string&)> warn;
 };
 
@@ -68,7 +68,7 @@ class ActivationCache {
   /// Reads the entry of `key` into `out` (entry_bytes bytes). Returns false on a miss; the content
   /// of `out` is then unspecified.
   bool read(const CacheKey& key, std::span<std::byte> out);
-  /// Writes the entry. Returns false if it was not stored, as when the slot does not exist.
+  /// Writes the entry. Returns false if it was not stored, for example if there is no such slot.
   bool write(const CacheKey& key, std::span<const std::byte> data);
   /// Starts reading the entries of these slots from disk into the page cache and returns
   /// immediately. The kernel keeps what fits; this does not count against the budgets.
@@ -80,7 +80,7 @@ class ActivationCache {
 
   /// Measures hits served by the page cache, over up to 32 entries and 32 MiB per tier, and returns
   /// the mean over all slots in seconds, or 0 if nothing could be measured. Clears the probed
-  /// slots: call it only before first use. If all ranks call it at once, their interference counts.
+  /// slots: call it only before first use. If all ranks call it at once, interference is included.
   double measure_read();
 
  private:

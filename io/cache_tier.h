@@ -38,10 +38,10 @@ enum class CacheOutcome { hit, miss, damaged };
 /// Threads and processes may read and write concurrently, with one writer per slot.
 class CacheTier {
  public:
-  /// Creates a file in `directory` with space for all slots, all empty. Throws if there is not
-  /// enough space.
+  /// Creates a file in `directory` with space for all slots, which are empty. Throws if there is
+  /// not enough space.
   static CacheTier create(const std::string& directory, const CacheSlots& slots);
-  /// Opens the file that another process on this host created and still has open, given its
+  /// Opens the file that another process on this host created and still has open, from its
   /// shared(). Throws Error{bad_input} if this process cannot access it.
   static CacheTier open(const nlohmann::json& shared);
   nlohmann::json shared() const;

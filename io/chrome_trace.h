@@ -26,7 +26,7 @@ class ChromeTrace {
   /// `args` is a JSON object, or empty.
   void slice(int process, int track, std::string_view category, std::string_view name, double start,
              double end, std::string_view args = {});
-  /// Starts an arrow at the slice around `time` on one track. `id` and `name` identify the arrow.
+  /// Starts an arrow at the slice that contains `time`. `id` and `name` identify the arrow.
   void arrow_start(int process, int track, std::uint64_t id, double time,
                    std::string_view name = "send");
   void arrow_end(int process, int track, std::uint64_t id, double time,

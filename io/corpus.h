@@ -20,7 +20,7 @@ namespace concertina {
 struct FileStamp {
   std::string path;  // absolute
   std::uint64_t size = 0, inode = 0;
-  std::int64_t modified_ns = 0, changed_ns = 0;  // since 1970: of the content; of the inode
+  std::int64_t modified_ns = 0, changed_ns = 0;  // since 1970: change of content; of inode
   bool operator==(const FileStamp&) const = default;
 };
 

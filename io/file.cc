@@ -59,7 +59,7 @@ constexpr int kOpenFlags[] = {O_RDONLY, O_RDWR | O_CREAT | O_EXCL, O_WRONLY | O_
 // Maximum size of one transfer, so that `ssize_t` results are always well defined.
 constexpr std::size_t kMaxTransfer = std::size_t{1} << 30;
 
-/// Repeats a call until it is not interrupted: on network file systems signals interrupt any call.
+/// Repeats a call while signals interrupt it: on network file systems, this can affect any call.
 template <class Call>
 auto retried(const Call& call) {
   auto result = call();
@@ -85,7 +85,7 @@ File open_checked(const std::string& path, int flags, unsigned permissions) {
   throw_io("open", path);
 }
 
-/// The owner of a directory may put anything there, except in a shared one like /tmp.
+/// Whether `owner` owns the directory of `path` and it is not shared like /tmp.
 bool is_of_owner_of_directory(const std::string& path, uid_t owner) {
   struct stat directory {};
   return ::stat(parent_of(path).c_str(), &directory) == 0 &&

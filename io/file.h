@@ -11,7 +11,7 @@
 
 namespace concertina {
 
-/// Returns the path of `program`, searched on PATH unless it has a slash; empty if not executable.
+/// Returns the path of `program`, searched for on PATH unless it has a slash; empty if none exists.
 std::string find_program(const std::string& program);
 
 /// Returns why `path` cannot be created or replaced: it is a device or a directory, or its
@@ -19,7 +19,7 @@ std::string find_program(const std::string& program);
 std::string why_not_writable(const std::string& path);
 
 /// Throws for the errno of `call` on `path`, with advice for common causes (no space, file-size
-/// limit, ...): bad input if another path would help, as without permission; else a failure.
+/// limit, ...): Error{bad_input} if another path would help (no permission, ...), else a failure.
 [[noreturn]] void throw_io(std::string_view call, const std::string& path);
 
 /// Owns one open file descriptor.
@@ -100,10 +100,10 @@ bool is_own(const std::string& path);
 /// blocking. Throws Error{bad_input} for anything that is not a regular file.
 File open_regular(const std::string& path, FilePlace place, int flags = 0);
 
-/// Returns the whole file. Throws like open_regular(), and Error{bad_input} above `limit` bytes.
+/// Returns the whole file. Throws like open_regular(), and if it has more than `limit` bytes.
 std::string read_file(const std::string& path, std::uint64_t limit,
                       FilePlace place = FilePlace::named);
-/// Like read_file() for a file that the user named: any failure is Error{bad_input} with `fix`.
+/// Like read_file() for a file named by the user: any failure throws Error{bad_input} with `fix`.
 std::string read_input_file(const std::string& path, std::uint64_t limit, const std::string& fix);
 
 /// Logs "`path`: `what`" as a warning unless this process has already warned about `path`.

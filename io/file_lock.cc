@@ -47,7 +47,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-/// Returns when process `pid` of this host started; empty if there is none or it is a zombie.
+/// Returns when process `pid` of this host started; empty if it does not exist or is a zombie.
 std::string start_of(long pid) {
   const std::string stat = first_line(fmt::format("/proc/{}/stat", pid));
   // The name, in parentheses, may contain anything; the 20th field after it is the start time.
@@ -67,7 +67,7 @@ nlohmann::json to_json(const ProcessId& process) {
           {"started", process.started}};
 }
 
-/// Returns nothing if `text` is incomplete or written by another program.
+/// Returns nothing if `text` is incomplete or was written by another program.
 std::optional<ProcessId> parse_process(const std::string& text) {
   const nlohmann::json json = parse_json(text);
   if (!json.is_object()) return std::nullopt;
@@ -155,7 +155,7 @@ FileLock::FileLock(const std::string& path, const std::string& what, const std::
     made_ = path + ".held";
     return;
   }
-  // Names the holder in the error message of later processes; the lock works without it.
+  // Lets later processes name the holder in their error messages; the lock works without it.
   const std::string me = to_json(this_process()).dump() + '\n';
   try {
     file_.truncate(0);

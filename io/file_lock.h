@@ -2,8 +2,8 @@
 // hold the same lock; if no kind of lock works, locking fails.
 //
 // Uses flock(2) on a file opened for writing (NFS requires that). If flock is not supported, uses
-// an open-file-description lock of fcntl(2). If that is not supported either, creates a second file
-// exclusively, which names its creator.
+// an open-file-description lock of fcntl(2). If that is not supported either, exclusively creates a
+// second file, which names its creator.
 #pragma once
 
 #include <string>

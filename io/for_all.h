@@ -6,8 +6,8 @@
 
 namespace concertina {
 
-/// Calls work(i) for all i < count, with a thread per core of this process, and rethrows an
-/// exception from one. `progress` is called on the calling thread after each of its items.
+/// Calls work(i) for all i < count, with a thread per core of this process, and rethrows one of the
+/// exceptions, if any. `progress` is called on the calling thread after each of its items.
 void for_all(std::size_t count, const std::function<void()>& progress,
              const std::function<void(std::size_t)>& work);
 

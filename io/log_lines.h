@@ -1,7 +1,7 @@
-// Readers of the files that a run writes to its directory, which may belong to another user, be
-// written concurrently, or be something else under the same name: what cannot be read is skipped
+// Readers of the files that a run writes to its directory. These may belong to another user, be
+// written during reading, or be something else with the same name: what cannot be read is skipped
 // with one warning. Invariant: reading never blocks and uses at most kMostLineBytes or
-// kMostTextBytes.
+// kMostTextBytes of memory.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ namespace concertina {
 /// Maximum size of a log in bytes.
 inline constexpr std::uint64_t kMostLogBytes = std::uint64_t{4} << 30;
 
-/// Receives a line without its line end; `whole` is whether it had one.
+/// Receives a line without its line ending; `whole`: whether it had one.
 using SeeLine = std::function<void(std::string_view line, bool whole)>;
 
 /// Calls `see` for the lines of `path` from byte `from` on, and sets `from` to the end of the last
-/// complete line. Throws like open_regular(), and above 4 GiB per file or 64 MiB per line.
+/// complete line. Throws like open_regular(), and for files above 4 GiB or lines above 64 MiB.
 void each_line(const std::string& path, std::uint64_t& from, const SeeLine& see);
 /// Like each_line(), but skips a file that is absent or cannot be read.
 void each_log_line(const std::string& path, std::uint64_t& from, const SeeLine& see);
-/// Like each_log_line(), for the lines that are JSON objects.
+/// Like each_log_line(), but only for lines that are JSON objects.
 void each_log_object(const std::string& path, std::uint64_t& from,
                      const std::function<void(nlohmann::json object, bool whole)>& see);
 

@@ -28,7 +28,7 @@ bool keep(std::string_view line, std::int64_t last_step, const std::string& path
   return step == object.end() || !step->is_number() || step->get<double>() <= double(last_step);
 }
 
-/// Returns the lines to keep. A final line without a line end was left by a killed run.
+/// Returns the lines to keep. A final line without a line ending was left by a killed run.
 std::string kept_lines(const std::string& content, std::int64_t last_step,
                        const std::string& path) {
   std::string kept;

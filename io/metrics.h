@@ -31,7 +31,7 @@ struct StepMetrics {
 // clang-format on
 nlohmann::ordered_json to_json(const StepMetrics& metrics);
 
-/// A numeric metric. `tag` is its TensorBoard tag; empty if it is not written there.
+/// A numeric metric. `tag` is its TensorBoard tag; empty if TensorBoard does not show it.
 struct MetricNumber {
   std::string_view name, tag;
   double value;

@@ -21,7 +21,7 @@ namespace concertina {
 namespace {
 
 constexpr double kReapSeconds = 10;
-constexpr std::size_t kMostOutput = 1 << 20;  // keeps only the last bytes
+constexpr std::size_t kMostOutput = 1 << 20;  // only the last bytes are kept
 
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> list;

@@ -1,5 +1,5 @@
 // The names of the files in a run directory. Their formats are in io/README.md. Invariant: no other
-// program file spells out these names (tests/architecture_test.sh).
+// source file spells out these names (tests/architecture_test.sh).
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace concertina {
 inline constexpr const char* kConfigFile = "config.toml";
 /// A line per step, or per group of steps that were executed together.
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
-/// A line per evaluation, freeze, layout change, and decision about one.
+/// A line per event, such as an evaluation, a freeze, or a decision about the layout.
 inline constexpr const char* kEventsFile = "events.jsonl";
 /// A line per launch: where it ran, with which program, and how it ended.
 inline constexpr const char* kLaunchesFile = "launches.jsonl";
@@ -33,7 +33,7 @@ inline constexpr const char* kTraceFile = "trace.json";
 /// The page that `report` writes for a run or a study.
 inline constexpr const char* kPageFile = "report.html";
 inline constexpr const char* kTensorBoardFolder = "tensorboard";
-/// The files of the model in model.from except its weights, and the names of classes.
+/// The files of the model in model.from except its weights, and the class names.
 inline constexpr const char* kModelFolder = "model";
 /// The files of data.tokenizer.
 inline constexpr const char* kTokenizerFolder = "tokenizer";
@@ -44,7 +44,7 @@ inline std::string run_file(const std::string& directory, const char* name) {
   return directory + "/" + name;
 }
 
-/// Returns the trace of the last recorded window or, given a step, of the window that starts there
+/// Returns the path of the last recorded trace or, given a step, of the trace that starts there
 /// (`trace-00000500.json`), which exists if log.trace_at or log.trace_every requested it.
 inline std::string trace_path(const std::string& directory,
                               std::optional<std::int64_t> step = std::nullopt) {

@@ -16,7 +16,7 @@ struct AnswerScore {
   double exact = 0, f1 = 0;  // in [0, 1]
 };
 
-/// Returns the best score of `prediction` over all answers for each metric; 0 without answers.
+/// Returns, for each metric, the best score of `prediction` over all answers; 0 if there are none.
 AnswerScore score_answer(std::string_view prediction, std::span<const std::string> answers);
 
 }  // namespace concertina

@@ -26,7 +26,7 @@ class KeysSeen {
       const auto& key = parsed.get_ref<const std::string&>();
       if (!open_.back().insert(key).second)
         throw_input(fmt::format("duplicate key '{}'", key.substr(0, 60)), where_,
-                    "use each key of an object once");
+                    "use each key only once in an object");
     }
     return true;
   }

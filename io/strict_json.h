@@ -9,7 +9,7 @@
 namespace concertina {
 
 /// Parses `text` as an object. Throws Error{bad_input} with `where` for invalid JSON (with byte and
-/// line), a value that is not an object, a duplicate key (parsers differ in which they use), a
+/// line), a value that is not an object, a duplicate key (parsers differ in which one they use), a
 /// number beyond 64 bits, or nesting deeper than 100.
 nlohmann::json parse_strict_object(std::string_view text, const std::string& where);
 

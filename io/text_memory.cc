@@ -29,7 +29,7 @@ std::string dump(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-/// Returns the cached digest, or an empty string unless `memory` describes files with these stamps.
+/// Returns the cached digest if `memory` describes files with these stamps, else an empty string.
 std::string recall(const std::string& memory, const Json& stamps) {
   if (std::error_code error; !std::filesystem::is_regular_file(memory, error)) return {};
   try {
@@ -69,8 +69,8 @@ std::string remembered_sha256(const Corpus& corpus, const std::string& memory,
   std::string digest = corpus.whole_sha256(progress);
   if (check) check();
   if (corpus.stamps() != before)
-    throw_failure("the text changed while it was read", before.front().path,
-                  "start again when no process writes to the files of data.text");
+    throw_failure("the text changed while it was being read", before.front().path,
+                  "start again when no process is writing to the files of data.text");
   try {
     if (lasting && remember) atomic_replace(memory, dump({{"sha256", digest}, {"files", stamps}}));
   } catch (const Error& error) {

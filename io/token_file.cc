@@ -147,7 +147,7 @@ std::string packed_tokens(std::span<const std::int32_t> tokens, int width) {
 
 TokenFile::TokenFile(const std::string& path) : file_(path, File::Mode::read) {
   info_ = info_of(header_of(file_), file_.size(), path);
-  std::uint64_t end = 0;  // a token more or less may be hidden by the padding
+  std::uint64_t end = 0;  // the padding may hide one token more or fewer
   bounds(info_.documents, std::span(&end, 1));
 }
 

@@ -36,7 +36,7 @@ struct TokenFileInfo {
 };
 
 /// Whether a file starts like a token file, even with a damaged first line or a different version.
-/// It is then not treated as any other format, and TokenFile reports what is wrong.
+/// Such a file is not treated as any other format: TokenFile reports what is wrong.
 bool is_token_file(const std::string& path);
 /// Returns the tokens, each in [0, 256^width), as they are stored in the file.
 std::string packed_tokens(std::span<const std::int32_t> tokens, int width);
@@ -50,8 +50,8 @@ class TokenFile {
   const TokenFileInfo& info() const { return info_; }
   /// Reads tokens [begin, begin + tokens.size()). Throws if one is not in the vocabulary.
   void read(std::uint64_t begin, std::span<std::int32_t> tokens) const;
-  /// Reads the first token of documents [first, first + bounds.size()); the bound of document
-  /// info().documents is the number of tokens. Throws if bounds do not ascend.
+  /// Reads the token indices at which documents [first, first + bounds.size()) begin; that of
+  /// document info().documents is the number of tokens. Throws if the indices are not ascending.
   void bounds(std::uint64_t first, std::span<std::uint64_t> bounds) const;
   /// Verifies the hash, all tokens and all bounds on all cores. Throws Error{bad_input} naming the
   /// first fault. `progress` is called after each piece.
@@ -72,13 +72,13 @@ class TokenFileWriter {
 
   /// `packed` is the result of packed_tokens() for the tokens from `first` on.
   void write_tokens(std::uint64_t first, std::string_view packed);
-  /// Writes the first tokens of documents `first`, `first` + 1, ...
+  /// Writes the indices of the first tokens of documents `first`, `first` + 1, ...
   void write_bounds(std::uint64_t first, std::span<const std::uint64_t> bounds);
   /// Waits until this process's writes are on stable storage.
   void sync() { file_.sync(); }
-  /// Returns the hash of a block, once all processes have written.
+  /// Returns the hash of a block; call it after all processes have written.
   std::string block_sha256(std::uint64_t block) const;
-  /// Writes the header, in one process, at the end. `blocks`: the block_sha256() of each block.
+  /// Writes the header; call it last, in one process. `blocks`: the block_sha256() of each block.
   void finish(const std::vector<std::string>& blocks);
 
  private:

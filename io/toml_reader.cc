@@ -13,7 +13,7 @@
 namespace concertina {
 namespace {
 
-/// Returns the position where a value begins. A table made of dotted keys has no position itself.
+/// Returns where a value begins. A table made of dotted keys has no position of its own.
 toml::source_position begin_of(const toml::node& node) {
   const auto before = [](const toml::source_position& a, const toml::source_position& b) {
     return std::pair(a.line, a.column) < std::pair(b.line, b.column);

@@ -81,7 +81,7 @@ class TomlTable {
   void number(std::string_view key, double low, double high, double& out);
 
   [[noreturn]] void refuse(std::string what, std::string fix) const;
-  /// Throws Error{bad_input} for the first key that was not taken, with the nearest one that was.
+  /// Throws Error{bad_input} for the first key that was not taken; names the nearest one that was.
   void finish() const;
 
  private:

@@ -1,5 +1,5 @@
 // How Hugging Face's transformers stores a model type: config.json and tensors by name. There is
-// one data table per type, which is read in both directions. Several types may map to one family of
+// one data table per type, which is used in both directions. Several types may map to one family of
 // Concertina, each with different options. "Ours" is Concertina, "theirs" transformers.
 #pragma once
 
@@ -28,7 +28,7 @@ struct TensorMapping {
   bool optional = false;                // belongs to a head, which may be absent
   std::vector<std::int64_t> shape{};    // their shape if it differs from ours (transposed)
   std::int64_t skipped_rows = 0;        // leading rows of their tensor, which no sample reads
-  std::vector<std::int64_t> columns{};  // our columns from each of theirs; empty: equal shares
+  std::vector<std::int64_t> columns{};  // columns from each of `theirs`; empty: equal shares
   /// Number of heads if q, k and v are interleaved by head, [H, 3, D]; 0 if they are separate.
   std::int64_t interleaved_heads = 0;
 };
@@ -99,14 +99,14 @@ struct HuggingFace {
   std::vector<RuleMapping> rules{};
   std::vector<std::string_view> unused{};    // keys of config.json that do not affect results
   std::vector<std::string_view> left_out{};  // suffixes of tensors that are not read
-  /// Name suffixes of old files, with their current names.
+  /// Name suffixes in old files, with their current equivalents.
   std::vector<std::pair<std::string_view, std::string_view>> renamed{};
   /// Tensors that some versions store twice. The copies must be identical.
   std::vector<std::pair<std::string, std::string>> copies{};
   std::vector<DerivedMapping> derived{};
   std::vector<HeadDropout> head_dropouts{};
   /// The config.json key of a token ID. The row of the first position is this ID plus 1, which then
-  /// replaces `skipped_rows` and `more` of the table; those hold for the default ID.
+  /// replaces `skipped_rows` and `more` of the table; those are for the default ID.
   std::string_view positions_after{};
   /// All tensors, named as in a model with a head.
   std::function<std::vector<TensorMapping>(const ModelConfig& config)> tensors{};
@@ -120,8 +120,8 @@ std::string attention_unit(std::int64_t layer);
 std::string mlp_unit(std::int64_t layer);
 std::string head_unit(std::int64_t layers);
 
-/// Adds weight and bias of a linear map: our tensor `name` is one or more of theirs, concatenated.
-/// For `columns`, see TensorMapping.
+/// Adds the weight and bias of a linear map: our tensor `name` is one or more of theirs,
+/// concatenated. For `columns`, see TensorMapping.
 void add_dense(std::vector<TensorMapping>& all, const std::string& ours,
                const std::vector<std::string>& theirs, bool transposed, bool bias,
                bool optional = false, const std::vector<std::int64_t>& columns = {});
@@ -140,7 +140,7 @@ struct LayerMapping {
 void add_layers(std::vector<TensorMapping>& all, std::int64_t layers, const std::string& prefix,
                 const LayerMapping& names);
 
-/// Adds the token table, which is model-wide if it is tied, else the embedding's.
+/// Adds the token table, which belongs to the model if it is tied, otherwise to the embedding.
 void add_token_table(std::vector<TensorMapping>& all, const std::string& theirs);
 
 /// Returns the size keys under the names that most types use, followed by `rest`. `default_context`
@@ -152,7 +152,7 @@ std::vector<KeyMapping> size_keys(std::string_view default_context,
 /// the body. Class names begin with `prefix`, such as "Llama".
 std::vector<Architecture> decoders(const std::string& prefix, bool tags = true);
 
-/// Returns the hidden size of an MLP that most types default to.
+/// Returns the default hidden size of an MLP in most types.
 std::int64_t four_widths(const ModelConfig& config);
 
 /// Returns the key of an MLP's activation; activation_of() accepts our value. `default_value` is

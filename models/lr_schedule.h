@@ -27,7 +27,7 @@ struct LrPoint {
   double min = 0;           // as in LrConfig
   std::int64_t after = 0;   // steps since the warm-up
   std::int64_t warmup = 0;  // number of warm-up steps
-  std::int64_t last = 1;    // the last step of warm-up and schedule
+  std::int64_t last = 1;    // the last step of the schedule
 };
 
 /// The shape of a schedule and its options.
@@ -36,8 +36,8 @@ struct LrShape {
   /// in (0, 1] except at the last step.
   double (*fraction)(const LrPoint& point, const OptionValues& options) = nullptr;
   std::vector<Option> options{};
-  /// If not null, the shape includes its warm-up, and this returns the number of its steps out of
-  /// `last`. The shape then receives points as if there were no warm-up, and may start below `min`.
+  /// If not null, the shape includes its warm-up, and this returns how many of the `last` steps it
+  /// takes. The shape then receives points as if there were no warm-up, and may start below `min`.
   std::int64_t (*warmup)(std::int64_t last, const OptionValues& options) = nullptr;
 };
 
@@ -48,7 +48,7 @@ class LrSchedule {
  public:
   LrSchedule(const LrShape& shape, const LrConfig& config);
 
-  /// Returns the rate of `step`, which counts from 1: peak * step / warmup through step `warmup`,
+  /// Returns the rate for `step`, which counts from 1: peak * step / warmup through step `warmup`,
   /// then the shape, whose progress reaches 1 at the last step and stays there.
   double rate(std::int64_t step) const;
   /// Returns the number of steps until the rate reaches the peak.

@@ -1,5 +1,5 @@
 // A model family: its description (ModelSpec) and its executable units.
-// Invariant: the description is a pure function of ModelConfig. Units add only a backend.
+// Invariant: the description is a pure function of ModelConfig. Only units need a backend.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ struct ModelConfig {
   std::vector<std::string> recompute{};  // see choose_recompute()
   std::string task = "auto";  // a name in tasks() (models/task.h); auto: the family's default
   std::int64_t classes = 2;   // number of classes (classification)
-  std::int64_t targets = 0;   // maximum number per sample; 0: any row may have one
+  std::int64_t targets = 0;   // maximum number per sample; 0: no limit
   bool unties = false;        // see ModelSpec::unties
   double init_std = 0.02;     // standard deviation of the initial weights
   std::vector<std::string> untrained{};  // see freeze_tensors()
@@ -49,7 +49,7 @@ class Model {
   /// Makes unit `index` of spec().units. The backend must outlive it.
   std::unique_ptr<Unit> make_unit(int index, Backend& backend) const;
   /// Describes inference from a batch of samples to the logits. If `untied`, the first unit has
-  /// private tables instead of shared ones, named as by make_buckets(). Throws Error{bad_input} if
+  /// private tables instead of shared ones, named as in make_buckets(). Throws Error{bad_input} if
   /// a unit has no description.
   Graph describe(bool untied = false) const;
 
@@ -67,7 +67,7 @@ class ModelPlan {
 
   /// Adds a unit. Its name is its number and `kind`, "003.mlp", so names sort in unit order.
   void add(std::string_view kind, UnitPlan unit);
-  /// Ends a layer, which consists of the units added since the last one (ModelSpec::layer_ends).
+  /// Ends a layer, i.e. the units added since the previous layer (ModelSpec::layer_ends).
   void end_layer();
   std::unique_ptr<Model> build() &&;
 
@@ -93,8 +93,8 @@ std::unique_ptr<Model> make_model(std::string_view family, const ModelConfig& co
 /// `heads_divide`, the number of heads divides the width.
 void check_sizes(const ModelConfig& config, bool heads_divide = true);
 
-/// Returns the standard deviation of weights that feed the skip. Each layer has two such maps, and
-/// their sum keeps the variance of `std` (GPT-2, section 2.3).
+/// Returns the standard deviation of weights that feed the skip connection. Each layer has two such
+/// maps, and the sum over all layers keeps the variance of `std` (GPT-2, section 2.3).
 float residual_std_of(const ModelConfig& config, float std);
 
 /// Returns the hidden size of a gated MLP: 8/3 C, which has as many parameters as a plain MLP with

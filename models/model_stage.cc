@@ -93,7 +93,7 @@ ModelStage::Slot ModelStage::make_slot(Backend& backend, const Model& model,
   }
   for (std::size_t p = 0; p < parameters.size(); ++p)
     CONCERTINA_CHECK(slot.parameters[p].count == static_cast<std::size_t>(parameters[p].count()),
-                     "parameter {} of unit {} is in no bucket", parameters[p].name, unit);
+                     "parameter {} of unit {} is not in any bucket", parameters[p].name, unit);
   for (std::size_t p = 0; p < parameters.size(); ++p)
     slot.repacks |=
         slot.unit->packs(p) && !buckets[static_cast<std::size_t>(slot.parameters[p].bucket)].frozen;
@@ -102,7 +102,7 @@ ModelStage::Slot ModelStage::make_slot(Backend& backend, const Model& model,
 
 void ModelStage::place_memory() {
   const std::size_t boundary = align_up(memory_.boundary_bytes);
-  std::size_t forward = 0;  // kept while running by one unit that saves nothing
+  std::size_t forward = 0;  // used while running a unit that saves nothing
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     const UnitMemory needs = slot.unit->memory();

@@ -24,7 +24,7 @@ constexpr std::size_t pass_key_words(std::size_t parameters) {
   return 32 + 4 * parameters;
 }
 
-/// Replaces the contents of `words`. `gradients` are those of Pass::weight.
+/// Replaces the contents of `words`. `gradients` is empty except for Pass::weight.
 void write_pass_key(const Unit& unit, Pass pass, const UnitIo& io,
                     std::span<const UnitGradient> gradients, std::vector<std::uint64_t>& words);
 

@@ -1,5 +1,5 @@
 // Which units keep only their input between F and B, and recompute the rest in B.
-// Invariant: recomputed values have the same bits, so the choice affects only memory and time.
+// Invariant: recomputed values are bit-identical, so the choice affects only memory and time.
 #pragma once
 
 #include <span>

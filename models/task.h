@@ -24,11 +24,11 @@ struct Trunk {
   std::optional<NormSpec> norm{};          // still to be applied (pre-norm)
   float norm_eps = 1e-5F;                  // for norms within the head
   float std = 0.02F;                       // for the initial weights of the head
-  std::int64_t targets = 0;                // maximum per sample; 0: any row may have one
+  std::int64_t targets = 0;                // maximum per sample; 0: no limit
 };
 
 struct Task {
-  /// Throws Error{bad_input} if the family cannot do the task.
+  /// Throws Error{bad_input} if the family does not support the task.
   UnitPlan (*head)(const Trunk& trunk);
   std::string_view about;
   bool masks = false;  // targets are tokens that are masked in the input
@@ -43,7 +43,7 @@ struct Task {
 std::span<const Entry<Task>> tasks();
 
 const Task& find_task(std::string_view name);
-/// Returns the task of model.family and model.task; the latter may be "auto".
+/// Returns the task for model.family and model.task; the latter may be "auto".
 const Task& task_of(std::string_view family, std::string_view task);
 
 /// Returns the map to the logits over the vocabulary, with a bias: the token table, or "head".

@@ -170,8 +170,8 @@ void scaled(const T* x, const T* by, T* y, Int count) {
   for (Int i = 0; i < count; ++i) y[i] = rounded<T>(to_float(x[i]) * to_float(by[i]));
 }
 
-/// Rotates the first columns of each of several contiguous heads of d elements by the angles of
-/// `table`, which contains half as many cosines, then as many sines.
+/// Rotates the first columns of each of several contiguous heads of d elements by the angles in
+/// `table`, which contains columns / 2 cosines, followed by columns / 2 sines.
 template <class T>
 void rotate(T* x, const float* table, Int heads, Int d, Int columns, bool inverse) {
   const Int half = columns / 2;

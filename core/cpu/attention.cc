@@ -44,7 +44,7 @@ class HeadAttention final : public Attention {
   }
 
  private:
-  /// Offsets in the operands of one key head, and of the first query head that shares it.
+  /// Offsets of one key head in the operands, and of the first query head that shares it.
   struct Head {
     Int sample, head, q, k, v, y, lse;  // `head` is a query head
   };
@@ -62,8 +62,8 @@ class HeadAttention final : public Attention {
     });
   }
 
-  /// Calls f(offsets, shape) for the head, or for each document in it, which is treated as a
-  /// sample: masked parts are not computed, and the bits are the same.
+  /// Calls f(offsets, shape) for the head, or for each of its documents as if it were a sample:
+  /// masked parts are not computed, and the results are bit-identical.
   template <class F>
   void each_document(const auto& op, const Head& at, F&& f) const {
     const AttentionShape& s = shape();

@@ -4,7 +4,7 @@
 
 namespace concertina::cpu {
 
-/// The constants of a DropoutMask (core/rng.h): the Philox key, two of its counters, and the rest.
+/// The constants of a DropoutMask (core/rng.h): the Philox key, two counters, threshold and scale.
 struct DropoutRule {
   std::uint32_t key0, key1, step, unit, threshold;
   float scale;

@@ -20,8 +20,8 @@ namespace {
 
 inline constexpr Int kCounters = 64;  // per block of random words
 
-/// y[n] = residual[n] + the kept part of u[n], for a sample's elements from `first` on, a multiple
-/// of 4. residual may be null; y may alias u.
+/// y[n] = residual[n] + the kept part of u[n], for a sample's elements from `first` on; `first` is
+/// a multiple of 4. residual may be null; y may alias u.
 template <class T>
 void dropout(const DropoutRule& rule, std::uint32_t sample, Int first, const T* u,
              const T* residual, T* y, Int n) {

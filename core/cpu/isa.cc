@@ -28,7 +28,7 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512vl");
 }
 
-/// Requests permission from Linux to use the tile registers, which is required.
+/// Whether AMX can be used; requests permission for the tile registers, which Linux requires.
 bool has_amx() {
 #ifdef __clang__  // clang 14 refuses these names
   return false;
@@ -41,7 +41,7 @@ bool has_amx() {
 
 struct Kind {
   Isa isa;
-  cpu_isa onednn;      // the most that it may use
+  cpu_isa onednn;      // the most that oneDNN may use
   const char* limits;  // values of DNNL_MAX_CPU_ISA that correspond to it
   bool (*has)();
 };
@@ -116,7 +116,7 @@ void bind_onednn(std::string_view name) {
                                  [&](const Kind& one) { return one.isa.name == name; });
   CONCERTINA_CHECK(kind != kinds().end(), "unknown instruction set '{}'", name);
   if (dnnl::set_max_cpu_isa(kind->onednn) == dnnl::status::success) return;
-  // Already used, or built without this feature: the limit must already be in effect.
+  // oneDNN was used before, or lacks this feature: the limit must already be in effect.
   const auto most = static_cast<unsigned>(kind->onednn);
   const auto now = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
   if ((now & ~most) != 0)

@@ -1,4 +1,4 @@
-// The instruction sets of the loops and of oneDNN's products.
+// The instruction sets used by the loops and by oneDNN's products.
 // Invariant: the order of sums depends on the chosen instruction set, but on no other property of
 // the processor. Each kind includes the ones before it.
 #pragma once
@@ -27,11 +27,11 @@ std::vector<std::string_view> isa_names();
 /// (oneDNN's limit, which also applies to this program's loops), best last.
 std::vector<Isa> available_isas();
 
-/// Returns the named one, or the best if `name` is empty. Throws Error{bad_input} if unavailable.
+/// Returns the set called `name`; empty: the best. Throws Error{bad_input} if it is unavailable.
 Isa choose_isa(std::string_view name);
 
-/// Limits oneDNN in this process to `name`, which must be available. Must be called before its
-/// first use; afterwards, it fails if oneDNN may exceed the limit.
+/// Limits oneDNN in this process to `name`, which must be available. Must be called before
+/// oneDNN is first used; afterwards, it throws if oneDNN may exceed the limit.
 void bind_onednn(std::string_view name);
 
 /// Returns the version of oneDNN, such as "2.6.3".

@@ -9,7 +9,7 @@ namespace {
 
 constexpr Int kBiasColumns = 128;
 
-/// Epilogues are fused after each tile of rows, while it is in cache. `Rows` and `Outer` are the
+/// Epilogues are applied to each tile of rows while it is in cache. `Rows` and `Outer` are the
 /// products, computed by oneDNN or by this project's loops.
 template <class T, template <class> class Rows, template <class> class Outer>
 class CpuLinear final : public Linear {

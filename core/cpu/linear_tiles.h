@@ -86,7 +86,7 @@ class RowTiles {
   mutable std::optional<Packing> packing_;
 };
 
-// Tiles just small enough for threads to share them, because a product copies its operands.
+// Tiles are only as small as sharing the work requires, because a product copies its operands.
 inline constexpr std::int64_t kOuterRows = 192, kOuterColumns = 384;
 
 /// dw[m,n] (+)= left[R,m]^T right[R,n], in tiles of dw, with the depth in passes of about kDepth.
@@ -179,7 +179,7 @@ class PanelRows {
 
 /// dw[m,n] (+)= left[R,m]^T right[R,n], in pieces of dw, with the depth in passes of about kDepth.
 /// A piece is as large as the number of threads permits, because its rows and columns are packed
-/// only for it. Elements of dw do not depend on its size.
+/// only for it. The size of the pieces does not affect dw.
 template <class T>
 class PanelOuter {
  public:
@@ -204,11 +204,11 @@ class PanelOuter {
   }
 
  private:
-  // Columns whose panels stay in L3, and the smallest side of a piece that is still divided.
+  // Number of columns whose panels stay in L3, and the length up to which a side is not divided.
   static constexpr std::int64_t kMostColumns = 2048, kLeast = 96;
 
-  /// Divides the work into about two pieces per thread, so that other threads can help one that
-  /// lost its core.
+  /// Divides the work into about two pieces per thread, so that other threads can help a
+  /// thread that has lost its core.
   void cut(int threads) {
     const std::int64_t wanted = threads == 1 ? 1 : 2 * static_cast<std::int64_t>(threads);
     std::int64_t rows = 1, columns = (column_.all + kMostColumns - 1) / kMostColumns;

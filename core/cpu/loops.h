@@ -58,7 +58,7 @@ struct ScoreDropout {
   DropoutRule rule;
   std::uint32_t sample, first, row;
 };
-/// Returns the scratch size in words per row of `keys` keys.
+/// Returns the number of scratch words for a row of `keys` keys.
 constexpr std::int64_t mask_words(std::int64_t keys) {
   return (keys + 31) / 32 * 32;
 }
@@ -80,7 +80,7 @@ struct HeadRows {
 };
 
 /// The loops of attention between its bf16 products. Probabilities `p` and score gradients `ds` are
-/// zero for masked keys. Kept probabilities are not scaled yet.
+/// zero for masked keys. Kept probabilities have not been scaled.
 struct AttentionLoops {
   // p[rows,keys] = e^(scale s - top of the row), inverse[rows] = 1 / row sums, lse[rows]
   void (*softmax)(const ScoreTile& tile, float* s, Bf16* p, float* inverse, float* lse);
@@ -95,9 +95,9 @@ struct AttentionLoops {
 /// Attention over panels of activations of type T, for one key/value head of a sample and the
 /// `group` consecutive query heads that share it. `stride` is the row stride of qkv in elements,
 /// `width` that of y. All pointers refer to the first column of this head (or the first query head)
-/// in the sample's first row, and lse to the first query head, followed by the others `rows` apart.
-/// Gradients of masked keys are zero. Rows of `drop` are the queries of all these heads, `rows`
-/// each.
+/// in the sample's first row. lse points to the values of the first query head; the values of
+/// consecutive query heads are `rows` apart. Gradients of masked keys are zero. The rows of `drop`
+/// are the queries of all these heads, `rows` per head.
 struct HeadShape {
   std::int64_t tokens, head_dim, stride, width, group;
   std::int64_t rows;  // at least `tokens`
@@ -119,7 +119,7 @@ struct PanelAttention {
 /// fp32 products of linear maps over packed panels (panel_products.cc).
 inline constexpr std::int64_t kPanelProductRows = 64;  // maximum number of rows for rows()
 struct PanelProducts {
-  // floats that pack() writes for B[k,n]
+  // number of floats that pack() writes for B[k,n]
   std::int64_t (*packed)(std::int64_t k, std::int64_t n);
   // B[k,n]; one of its strides is 1
   void (*pack)(const float* b, std::int64_t b_row, std::int64_t b_column, std::int64_t k,
@@ -127,7 +127,7 @@ struct PanelProducts {
   // c[m,n] = a[m,k] B[k,n]; a and c are row-major and dense
   void (*rows)(const float* a, const float* packed, std::int64_t m, std::int64_t k, std::int64_t n,
                float* c);
-  // floats of scratch for outer() up to these sizes
+  // number of scratch floats for outer() up to these sizes
   std::int64_t (*outer_scratch)(std::int64_t depth, std::int64_t m, std::int64_t n);
   // c[m,n] (+)= left[depth,m]^T right[depth,n]; all three with row strides
   void (*outer)(const float* left, std::int64_t left_row, const float* right,

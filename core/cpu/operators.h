@@ -1,7 +1,7 @@
 // The operators of the CPU backend.
 //
-// Linear maps are single-threaded products over fixed tiles, by oneDNN or by this project's loops,
-// with epilogues applied while a tile is in cache.
+// Linear maps are single-threaded products over fixed tiles, computed by oneDNN or this project's
+// loops. Epilogues are applied while a tile is in cache.
 //
 // Attention processes one key head at a time, with the query heads that share it. In fp32, and in
 // bf16 with AVX512-BF16, its products are loops over packed panels, because oneDNN copies operands
@@ -22,7 +22,7 @@ std::unique_ptr<Linear> make_linear(const LinearShape& shape, Context& context);
 std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& context);
 std::unique_ptr<Attention> make_product_attention(const AttentionShape& shape, Context& context);
 
-/// Returns the mask of a sample's query heads from `head` on, or nullopt if its share is 0.
+/// Returns the mask of a sample's query heads from `head` on, or nullopt if there is no dropout.
 std::optional<ScoreDropout> score_dropout(const AttentionShape& shape, const DropoutMask& mask,
                                           std::int64_t sample, std::int64_t head);
 

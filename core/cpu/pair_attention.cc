@@ -1,4 +1,4 @@
-// bf16 attention with AVX512-BF16, whose products take pairs along k.
+// bf16 attention with AVX512-BF16, whose instructions multiply pairs along k.
 // The instructions determine the rounding. They flush denormals to zero, including operands.
 #include <immintrin.h>
 
@@ -11,12 +11,12 @@ namespace {
   return *reinterpret_cast<const Vec*>(from);
 }
 
-// Rounds a to the lower half, and b to the upper half.
+// Rounds a into the lower half of the result, and b into the upper half.
 [[gnu::always_inline]] inline __m512bh both(Vec a, Vec b) {
   return _mm512_cvtne2ps_pbh(b, a);
 }
 
-// Returns the words (a[j], b[j]) of both(a, b).
+// Interleaves the halves of both(a, b) into words (a[j], b[j]).
 [[gnu::always_inline]] inline __m512i joined(__m512bh x) {
   return (__m512i)__builtin_shufflevector(x, x, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7,
                                           23, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30,
@@ -27,7 +27,7 @@ namespace {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), from);
 }
 
-// Sums pairwise, because a chain of 16 additions would take as long as the rest of a short row.
+// Sums pairwise, because 16 chained additions would take as long as the other work on a short row.
 [[gnu::always_inline]] inline float lane_sum(Vec x) {
 #pragma GCC unroll 4
   for (int half = kLanes / 2; half > 0; half /= 2) {
@@ -63,7 +63,7 @@ struct Pairs {
     }
   }
 
-  // The probabilities of 16 keys replace the scores of 8.
+  // The probabilities of 16 keys take the place of the scores of 8 keys.
   static void softmax(const ScoreRows& row, float& top, float& sum) {
     mask_row(row.s, row.valid);
     top = max_row(row.s, row.valid, row.scale);
@@ -78,7 +78,7 @@ struct Pairs {
     sum = lane_sum(sums);
   }
 
-  // By key, probabilities replace the first row of scores, and gradients the second.
+  // Words by key replace the scores: probabilities in the first row, gradients in the second.
   static void score_grads(const ScoreRows& row, const float* lse, const float* delta) {
     float *s0 = row.s, *s1 = s0 + row.stride, *d0 = row.dp, *d1 = d0 + row.stride;
     const bool two = row.rows > 1;

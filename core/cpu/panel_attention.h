@@ -1,12 +1,12 @@
 // Attention of the query heads that share one key head, tiled by rows of queries. Included only by
-// the per-ISA sources. The part above a causal mask is skipped in strips of queries: those of [..,
-// i1) use only keys [0, i1). Probabilities are not stored; the backward pass recomputes them from
+// the per-ISA sources. The part above a causal mask is skipped in strips of queries: queries before
+// i1 use only keys [0, i1). Probabilities are not stored; the backward pass recomputes them from
 // log-sum-exp (FlashAttention, Dao et al. 2022).
 //
-// In addition to what panels.h needs, a `Format` defines the loops over scores. They replace the
+// In addition to what panels.h needs, a `Format` defines the loops over scores. They overwrite the
 // scores with their results, as words of elements: probabilities and score gradients by query, and
 // in the backward pass both also by key, where a word combines the queries of one step. Dropout
-// zeroes probabilities; the factor for the kept ones is applied to the sums.
+// zeroes probabilities; the factor for kept probabilities is applied to the sums.
 //
 // Dimensions: T tokens, D head dimension, P = D padded to whole vectors, N = T padded likewise.
 #pragma once

@@ -1,6 +1,6 @@
 // fp32 products of linear maps for AVX2, where oneDNN (gemm:jit) would pack its operands in every
-// call, at a cost that dictates large tiles. Weights are packed once per step as panels; the
-// operands of a weight gradient are packed by blocks of depth.
+// call, which pays off only for large tiles. Weights are packed once per step as panels; the
+// operands of a weight gradient are packed in blocks along the depth.
 //
 // Dimensions: M, N rows and columns of the result, K depth; C = c.
 #include "core/cpu/loops.h"
@@ -9,7 +9,7 @@
 namespace concertina::cpu {
 namespace {
 
-// Part of the numerics: sums are over blocks of about this depth, and then over blocks. A panel of
+// Part of the numerics: sums run within blocks of about this depth, then over blocks. A panel of
 // this depth and a tile's rows of the left side stay in an L1 of 32 KiB.
 constexpr Int kBlockDepth = 256;
 // Rows of a weight gradient whose strips stay in L2 while all panels are processed.
@@ -82,7 +82,7 @@ void pack_panels(const float* rows, Int stride, Int k, Int n, float* to) {
     });
 }
 
-// c[M,N] (+)= strips[K,M]^T panels[K,N]. `edge` is for a panel that is only partly in c.
+// c[M,N] (+)= strips[K,M]^T panels[K,N]. `edge` holds a panel that is only partly in c.
 void add_strips(const float* strips, const float* panels, Int k, Int m, Int n, float* c, Int c_row,
                 bool accumulate, float* edge) {
   each_panel(n, [&](Int j, Int stored, Int valid) {

@@ -17,7 +17,7 @@
 namespace concertina::cpu {
 namespace {
 
-/// Two neighbors along k; in memory, any two bf16.
+/// Two bf16 values that are neighbors along k, as one word. It may alias any two bf16 in memory.
 struct [[gnu::may_alias]] Pair {
   std::uint32_t bits;
 };
@@ -53,8 +53,8 @@ struct Strided {
 inline constexpr std::int64_t kPanel = 2 * kLanes;
 
 /// Rows [first, ...) of a matrix [depth, n]. Element (p, j) is at data[j0 depth + (first + p) w + j
-/// - j0], where j0 is the first column of j's panel and w its width (kPanel, or kLanes for a last
-/// half panel).
+/// - j0], where j0 is the first column of j's panel and w its width (kPanel, or kLanes if the
+/// last panel is half as wide).
 template <class Word>
 struct Panels {
   const Word* data;
@@ -105,7 +105,7 @@ template <int kRows, class Word>
 }
 
 // 16 AVX-512 or 12 AVX accumulators hide the multiply-add latency and fit in the registers. AVX2
-// has 16 registers: two more are for a row of B and one for an element of A.
+// has 16 registers: two of the other four hold a row of B, and one holds an element of A.
 inline constexpr std::int64_t kMicroRows = kLanes == 16 ? 8 : kLanes == 8 ? 6 : 4;
 
 template <class Word>
@@ -185,7 +185,7 @@ Strided<typename Format::Word> left(Rows<typename Format::Element> rows) {
 }
 
 // The destinations of the lanes of two rows when exchanging blocks of `step` lanes. They are
-// constants, because the compiler would otherwise rebuild them in each call.
+// constants, because the compiler would otherwise recompute them in each call.
 template <int step>
 struct Exchange {
   int low[kLanes], high[kLanes];

@@ -1,5 +1,5 @@
 // A single-threaded oneDNN product of fixed shape, which many threads may run at once.
-// Invariant: its blocking is chosen for one thread, so its bits never depend on the team.
+// Invariant: its blocking is chosen for one thread, so its result never depends on the team.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -16,7 +16,7 @@ dnnl::engine& engine();
 bool may_use(dnnl::cpu_isa isa);
 /// Whether fp32 products use packed weights directly (brgemm), rather than packing in each call.
 bool has_packed_products();
-/// Whether the processor multiplies bf16, within oneDNN's limit, and with which instructions.
+/// Whether the processor and oneDNN's limit allow bf16 products, and whether they allow AMX.
 bool has_bf16_products();
 bool has_amx_products();
 
@@ -35,7 +35,7 @@ struct ProductShape {
 /// is stored in fp32.
 class Product {
  public:
-  /// `packed` replaces the layout of B if given (a tail shares its tile's packing).
+  /// If given, `packed` is the layout of B, so that a tail can share the packing of whole tiles.
   Product(const ProductShape& shape, Context& context, const dnnl::memory::desc* packed = nullptr);
   const dnnl::memory::desc& b_desc() const { return b_desc_; }
   void run(int thread, const void* a, const void* b, float* c) const;

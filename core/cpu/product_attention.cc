@@ -1,6 +1,6 @@
-// bf16 attention. Tiles of queries are multiplied by the keys that any of them sees, which skips
-// whole tiles above a causal mask. Probabilities are not stored; the backward pass recomputes them
-// from log-sum-exp (FlashAttention, Dao et al. 2022).
+// bf16 attention. A tile of queries is multiplied by the keys that any of its queries sees, which
+// skips whole tiles above a causal mask. Probabilities are not stored; the backward pass recomputes
+// them from log-sum-exp (FlashAttention, Dao et al. 2022).
 //
 // Dimensions: T tokens, D head dimension; Q queries of a tile, K keys of a block.
 #include "core/cpu/operators.h"
@@ -31,7 +31,7 @@ Int score_stride(Int tokens) {
 struct BlockProducts {
   Product scores;               // s[Q,K] = q[Q,D] k[K,D]^T
   Product grads;                // dp[Q,K] = dy[Q,D] v[K,D]^T
-  std::array<Product, 2> rows;  // [Q,D] = p[Q,K] v[K,D], or ds k; then accumulating
+  std::array<Product, 2> rows;  // [Q,D] = p[Q,K] v[K,D], or ds k; the second adds
   Product values;               // dv[K,D] += p[Q,K]^T dy[Q,D]
   Product keys;                 // dk[K,D] += ds[Q,K]^T q[Q,D]
 
@@ -119,7 +119,7 @@ class ProductAttention final : public Attention {
   }
 
  private:
-  /// A key head, and the first query head that shares it.
+  /// One key head, and the first query head that shares it.
   struct Head {
     Int sample, head;  // `head` is a query head
     Int q, k, y, lse;  // offsets of their first elements
@@ -130,7 +130,7 @@ class ProductAttention final : public Attention {
     Int length;  // number of keys that are not padding
     std::optional<ScoreDropout> drop;
   };
-  /// The scratch for computing one head; with null memory only its size.
+  /// The scratch for computing one head; with null memory, only computes its size.
   struct Scratch {
     float *s, *dp;        // [Q,T]
     Bf16 *p, *ds;         // [Q,T]
@@ -191,7 +191,7 @@ class ProductAttention final : public Attention {
             score_dropout(shape(), op.mask, head.sample, head.head + i)};
   }
 
-  /// Only blocks with visible keys are computed. The last one is computed in full for any length.
+  /// Only blocks with visible keys are computed, the last one in full whatever the sample's length.
   ScoreTile score_tile(const QueryTile& tile, const Sources& in, std::uint32_t* keep) const {
     const Int keys = std::min(tile.keys, (in.length + kKeys - 1) / kKeys * kKeys);
     const SeenKeys seen =

@@ -19,7 +19,7 @@ void run(const T& op, const Context& /*context*/) {
 
 inline constexpr std::int64_t kRowRun = 32;           // rows per piece of a row-wise loop
 inline constexpr std::int64_t kColumnRun = 64;        // columns per piece of a sum over rows
-inline constexpr std::int64_t kTableColumns = 128;    // likewise, for rows far from each other
+inline constexpr std::int64_t kTableColumns = 128;    // likewise, for rows that are far apart
 inline constexpr std::int64_t kSampleColumns = 1024;  // columns per piece of a sum over samples
 inline constexpr std::int64_t kElementRun = 16384;    // elements per piece of an elementwise loop
 

@@ -4,7 +4,7 @@
 // of a round is written while the gate is closed and no thread is inside.
 //
 // Waiting threads spin for a few microseconds and then sleep. With fewer free cores than threads, a
-// spinning thread would keep a core from the one that it waits for.
+// spinning thread would keep a core from the thread that it is waiting for.
 #include "core/cpu/team.h"
 
 #include <atomic>

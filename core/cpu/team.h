@@ -1,5 +1,5 @@
-// The threads of one rank and their scratch. Work is divided into pieces that do not depend on the
-// number of threads, and a thread takes whole pieces, so their number never changes results.
+// The threads of one rank and their scratch. Threads take whole pieces of work, which do not depend
+// on the number of threads, so the number of threads never changes results.
 #pragma once
 
 #include <omp.h>
@@ -23,8 +23,8 @@ class Team {
   ~Team();
   int threads() const { return threads_; }
 
-  /// Calls f(piece, thread) for every piece in [0, pieces). Threads begin with equal shares and
-  /// then take pieces of others. A thread that lost its core delays only its current piece, and no
+  /// Calls f(piece, thread) for every piece in [0, pieces). Threads begin with equal shares, then
+  /// take pieces from others. A thread that has lost its core delays only its current piece, and no
   /// one waits for a thread that has not started. Rethrows the first exception of f at the end.
   template <class F>
   void each(std::int64_t pieces, F&& f) const {
@@ -89,7 +89,7 @@ struct Context {
   bool bf16_products = false;  // supported by the processor; otherwise multiplied as fp32
   const PanelAttention<Bf16>* pair_attention = nullptr;    // where it is the best choice
   const PanelAttention<Bf16>* packed_attention = nullptr;  // for packed documents
-  const PanelProducts* panel_products = nullptr;           // for fp32 linear maps, likewise
+  const PanelProducts* panel_products = nullptr;           // for fp32 linear maps, where best
 };
 
 }  // namespace concertina::cpu

@@ -1,5 +1,5 @@
-// Rows that are tokens: image patches and the class token before them, and the rows of a sample
-// that are read.
+// Kernels on rows of tokens: image patches and the class token before them, and the rows of a
+// sample that are read.
 #include <algorithm>
 #include <cstring>
 
@@ -15,9 +15,9 @@ std::byte* byte_of(View view, std::size_t of) {
   return static_cast<std::byte*>(view.data) + of;
 }
 
-/// The rows that are read, by position.
+/// The positions of the rows that are read from each sample.
 struct RowsOfSamples {
-  std::size_t samples, each;  // `each` is rows per sample
+  std::size_t samples, each;  // `each` is the number of rows per sample
   std::size_t row;            // bytes
 
   RowsOfSamples(View places, std::int64_t s, View rows)
@@ -25,7 +25,7 @@ struct RowsOfSamples {
         each(places.empty() ? 1 : places.count / samples),
         row(rows.bytes() / (samples * each)),
         places_(places) {}
-  /// Returns the row, or a negative number if there is none.
+  /// Returns the position of row i, or a negative number if there is none.
   std::int32_t place(std::size_t i) const { return places_.empty() ? 0 : places_.i32()[i]; }
 
  private:

@@ -45,7 +45,7 @@ void patches_of(const float* image, const ImageShape& shape, T* to) {
     }
 }
 
-/// One row of patches of a sample; `image` points to its first pixel.
+/// Computes one row of a sample's patches; `image` points to its first pixel.
 template <class T>
 void patches(const float* image, const ImageShape& shape, T* to) {
   switch (shape.patch) {

@@ -10,7 +10,7 @@ namespace concertina::cpu {
 namespace {
 
 /// Maximum number of pieces of a sum over a whole tensor, which must fit on the stack. The length
-/// of a piece depends only on the tensor.
+/// of a piece depends only on the size of the tensor.
 constexpr std::int64_t kMostSums = 256;
 
 std::int64_t sum_run(std::int64_t count) {

@@ -12,8 +12,8 @@ inline bool wants_dnn(const AttentionShape& s, AttentionBy by) {
   return by != AttentionBy::own && dnn_takes(s) &&
          (by == AttentionBy::cudnn || dnn_plan_scratch(s) <= kMostDnnScratch);
 }
-/// Throws Error{bad_input} for heads that are too wide, and for a shape that cuDNN does not support
-/// if it is requested explicitly.
+/// Throws Error{bad_input} for heads that are too wide and, if cuDNN is requested explicitly, for
+/// shapes that it does not support.
 void require_heads(const AttentionShape& shape, AttentionBy by);
 
 }  // namespace concertina::cuda

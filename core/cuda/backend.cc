@@ -133,7 +133,7 @@ class CudaBackend final : public Backend {
     cuda::run(context_.stream, op, graphs_.mask_place(op.mask.at));
   }
   // The device writes its sums to pinned host memory, and synchronize() copies them to their
-  // destination. Waiting for each call would be too slow, because there is one per tensor.
+  // destination. Waiting for each call would be too slow, because there is a call per tensor.
   void issue(SumSquares op) {
     while (!op.sums.empty()) {
       if (summed_ == sums_.count()) synchronize();

@@ -15,7 +15,7 @@
 namespace concertina::cuda {
 
 /// Whose kernels compute attention: cuDNN's if it is usable and supports the shape, otherwise ours
-/// (automatic); ours; or cuDNN's, with an error if that is impossible.
+/// (automatic); ours; or cuDNN's, with an error if they cannot be used.
 enum class AttentionBy : std::uint8_t { automatic, own, cudnn };
 inline constexpr std::array<std::string_view, 3> kAttentionNames{"auto", "own", "cudnn"};
 
@@ -38,8 +38,8 @@ std::string dnn_refusal(int device);
 /// no CUDA in the build. `automatic` depends on the GPU; without one, the larger size is used.
 std::unique_ptr<Backend> make_sizing_backend(AttentionBy attention = AttentionBy::automatic);
 
-/// Throws Error{bad_input} if the build has no CUDA, the device, cuBLASLt or a requested cuDNN is
-/// missing, or the device is older than compute capability 8.0.
+/// Throws Error{bad_input} if the build has no CUDA, if the device, cuBLASLt or a requested cuDNN
+/// is missing, or if the device's compute capability is below 8.0.
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options);
 
 }  // namespace concertina::cuda

@@ -30,10 +30,10 @@ struct CublasLt {
   CONCERTINA_CUBLASLT(CONCERTINA_LIBRARY_MEMBER)
 };
 
-/// Loads the library at the first call. Throws Error{bad_input}, naming the file, if it is missing.
+/// Loads the library on the first call. Throws Error{bad_input}, naming the file, if it is missing.
 const CublasLt& cublaslt();
 
-/// Throws a failure unless `status` is success.
+/// Throws Error{failure} unless `status` is success.
 void check(cublasStatus_t status, const char* call);
 
 /// Returns the version of the loaded library, such as "13.1.0".

@@ -23,7 +23,7 @@ int device_count();
 std::string status();
 /// Returns one device without its free memory, which would require a context.
 std::optional<Device> find_device(int index);
-/// Returns all devices. Reading the free memory creates a context on each.
+/// Returns all devices. Reading their free memory creates a context on each device.
 std::vector<Device> devices();
 
 }  // namespace concertina::cuda

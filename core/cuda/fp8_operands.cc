@@ -77,7 +77,7 @@ class Fp8Operands final : public LinearOperands {
     return {bytes, bytes + weights(), reinterpret_cast<float*>(bytes + 2 * weights())};
   }
 
-  // Scratch after that of the products: x, its scale, dy, its scale, partial maxima.
+  // The scratch after the products' scratch: x and its scale, dy and its scale, partial maxima.
   std::byte* input_scratch() const {
     return static_cast<std::byte*>(context_.workspace.scratch()) + kProductScratch;
   }

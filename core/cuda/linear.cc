@@ -75,7 +75,7 @@ class CudaLinear final : public Linear {
       activate_backward(context_.stream, op.epilogue.kind, op.dx, op.epilogue.operand, op.dx);
   }
 
-  // dbias uses our sums, because cuBLASLt's bias gradient overwrites, in an unspecified order.
+  // dbias uses our sums: cuBLASLt's bias gradient overwrites it, and adds in an unspecified order.
   void backward_weight(const LinearWeight& op) override {
     check(op.x, shape().in, "x");
     check(op.dy, shape().out, "dy");

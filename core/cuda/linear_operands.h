@@ -25,7 +25,7 @@ class LinearOperands {
 
   virtual void pack(View weight, void* packed) = 0;
 
-  /// Returns the factors of each product, which stay valid until the next one is prepared.
+  /// Returns the factors of a product, which stay valid until those of the next are prepared.
   virtual Product::Operands forward(View x, const void* packed) = 0;
   virtual Product::Operands input(View dy, const void* packed) = 0;
   virtual Product::Operands weight(View x, View dy) = 0;

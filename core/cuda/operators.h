@@ -27,7 +27,7 @@ struct Context {
 /// `context` must outlive the result.
 std::unique_ptr<Linear> make_linear(const LinearShape& shape, Context& context);
 /// Sets up `context` for attention on its device. Throws Error{bad_input} if cuDNN is requested but
-/// missing. If it is optional, logs why it is not used.
+/// missing. If cuDNN is optional, logs why it is not used.
 void choose_attention(AttentionBy by, int device, Context& context);
 std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& context);
 

@@ -62,7 +62,7 @@ void PassGraphs::run(const RepeatedPass& pass, const std::function<void()>& issu
     launch(found->second, pass.random);
   } catch (const Error& error) {
     throw_failure(
-        fmt::format("the {} of {} as a CUDA graph: {}", pass.pass, pass.unit, error.message()),
+        fmt::format("CUDA graph for {} of {} failed: {}", pass.pass, pass.unit, error.message()),
         error.where(),
         found->second.made ? error.fix() : "run.graphs = false issues every kernel separately");
   }
@@ -105,7 +105,7 @@ void PassGraphs::launch(const Recording& recording, const RandomAt& random) {
 
 const MaskPlace* PassGraphs::mask_place(const RandomAt& at) {
   if (recorded_at_ == nullptr) return nullptr;
-  CONCERTINA_CHECK(at == *recorded_at_, "the mask's step or sample differs from its pass's");
+  CONCERTINA_CHECK(at == *recorded_at_, "the mask's step or sample is not that of its pass");
   masks_ = true;
   return workspace_.mask_place();
 }

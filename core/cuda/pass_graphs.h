@@ -1,6 +1,6 @@
 // Passes of units as CUDA graphs. The first time a key is seen, its pass is issued kernel by
 // kernel, so that libraries do their first-use work (loading code, allocating). The second time, it
-// is recorded; from then on, it is one call.
+// is recorded; from then on, one call launches it.
 // Invariants: a graph is launched only under the key of its recording, compared in full. There are
 // never more than `most` graphs; passes with other keys are issued.
 #pragma once
@@ -26,17 +26,17 @@ namespace concertina::cuda {
 
 class PassGraphs {
  public:
-  /// `stream` and `workspace` must outlive it.
+  /// `stream` and `workspace` must outlive this object.
   PassGraphs(const Stream& stream, const Workspace& workspace, std::size_t most)
       : stream_(stream), workspace_(workspace), most_(most) {}
 
-  /// Throws a failure, naming the unit, if a pass cannot be recorded or launched.
+  /// Throws Error{failure}, naming the unit, if a pass cannot be recorded or launched.
   void run(const RepeatedPass& pass, const std::function<void()>& issue);
   void forget();
   PassCounts counts() const { return counts_; }
 
-  /// For kernels that generate a mask: returns where its step and sample will be when the graph is
-  /// launched; null if nothing is being recorded.
+  /// For kernels that generate a mask: returns the location of the mask's step and sample during a
+  /// launch of the graph; null if nothing is being recorded.
   const MaskPlace* mask_place(const RandomAt& at);
 
  private:

@@ -8,7 +8,7 @@
 namespace concertina::cuda {
 namespace {
 
-// The pointer alignment that cuBLASLt may assume, its widest access. Buffers have kAlignment.
+// The pointer alignment that cuBLASLt may assume: its widest access. Buffers have kAlignment.
 constexpr std::uint32_t kPointerAlignment = 16;
 
 cudaDataType_t data_type(DType type) {
@@ -113,7 +113,7 @@ cublasLtMatmulPreference_t make_preference() {
 
 void prefer(cublasLtMatmulPreference_t preference) {
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kProductScratch});
-  // Permit splitting a sum over k only if fp32 parts are added separately, in a fixed order.
+  // Permit splitting a sum over k only if its fp32 parts are added separately, in a fixed order.
   set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   for (const auto side :
@@ -188,7 +188,7 @@ void Product::run(const Operands& o, void* scratch, cudaStream_t stream) const {
   for (const void* pointer :
        {o.a, o.b, o.bias, o.add, static_cast<const void*>(o.c), static_cast<const void*>(o.aux)})
     CONCERTINA_CHECK(reinterpret_cast<std::uintptr_t>(pointer) % kPointerAlignment == 0,
-                     "an operand of a product {} x {} x {} at {} is not aligned", shape_.m,
+                     "an operand of a product of {} x {} x {} at {} is not aligned", shape_.m,
                      shape_.k, shape_.n, pointer);
   if (is_fp8(shape_.a)) describe_scales(desc_.get(), o.a_scale, o.b_scale);
   if (o.bias != nullptr) set(desc_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias);

@@ -19,8 +19,8 @@
 
 namespace concertina::cuda {
 
-/// C[m,n] = A[m,k] B[k,n], row-major; a transposed operand is stored [k,m] or [n,k]. fp8 needs A as
-/// is, B transposed (so both are contiguous along k), and multiples of 16.
+/// C[m,n] = A[m,k] B[k,n], row-major; a transposed operand is stored [k,m] or [n,k]. fp8 needs A
+/// as it is, B transposed (both contiguous along k), and sizes that are multiples of 16.
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   bool a_transposed = false, b_transposed = false;
@@ -46,8 +46,8 @@ class BlasHandle {
 
 class Product {
  public:
-  /// If cuBLASLt has no algorithm, throws if there is no epilogue; otherwise `able()` is false and
-  /// the caller applies the epilogue.
+  /// If cuBLASLt has no algorithm, throws if there is no epilogue; otherwise `able()` is false, and
+  /// the caller must apply the epilogue.
   Product(cublasLtHandle_t handle, const ProductShape& shape, ProductEpilogue epilogue);
 
   bool able() const { return able_; }

@@ -4,7 +4,7 @@
 namespace concertina::cuda {
 namespace {
 
-// The packed weights are a copy in the compute type, shared by both directions, one transposed.
+// The packed weights are a copy in the compute type, which both directions read, one transposed.
 class StoredOperands final : public LinearOperands {
  public:
   StoredOperands(const LinearShape& shape, Context& context) : shape_(shape), context_(context) {}

@@ -33,7 +33,7 @@ struct Field {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  /// Returns the fields of its samples, always the same.
+  /// Returns the fields of the samples, which never change.
   virtual std::span<const Field> fields() const = 0;
   /// Writes samples [first, first + count) of the global batch of `step`: `views[i]` receives count
   /// x elements of fields()[i], sample by sample. Fields with an empty view are skipped.
@@ -56,7 +56,7 @@ inline constexpr std::int32_t kIgnored = -1;
 inline constexpr float kNoScore = std::numeric_limits<float>::lowest();
 
 /// Returns how many of `tokens` candidates to mask for masked language modeling: 15%, rounded to
-/// the nearest, at least 1 (Devlin et al. 2019, section 3.1).
+/// the nearest integer, at least 1 (Devlin et al. 2019, section 3.1).
 std::int64_t masked_count(std::int64_t tokens);
 
 /// The kind of target per sample: a task determines it, and data is read accordingly.
@@ -71,7 +71,7 @@ enum class TargetKind {
 Field tokens_field(std::int64_t tokens);                          // i32 [T]
 Field targets_field(std::int64_t tokens, std::int64_t most = 0);  // i32 [T], or kIgnored
 Field types_field(std::int64_t tokens);   // i32 [T]: 0 in the first sentence, 1 in the second
-Field lengths_field();                    // i32 []: tokens that are not padding, at least 1
+Field lengths_field();                    // i32 []: number of tokens, without padding; at least 1
 Field label_field();                      // i32 [], or kIgnored
 Field scores_field(std::int64_t scores);  // f32 [K], or kNoScore
 Field tags_field(std::int64_t tokens);    // i32 [T]: a class per token, or kIgnored

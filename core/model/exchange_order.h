@@ -1,7 +1,7 @@
 // The order in which gradients and weights travel between the ranks that hold them, and the number
 // of messages in flight. Communicators implement it, and the simulator predicts it.
 // Invariant: pure functions. In each step, every rank sends to one rank and receives from one, and
-// no two ranks send to the same one, so that no link waits for another.
+// no two ranks send to the same rank, so that no link waits for another.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ inline int exchange_step(int from, int to, int size) {
 
 /// Whether a rank may begin another step of its exchanges while `steps` steps with `bytes` bytes in
 /// total are in flight. The limit keeps the next message ready when one completes, but prevents
-/// many ranks from sending to the same one at once.
+/// many ranks from sending to the same rank at once.
 inline bool may_begin_step(int steps, double bytes) {
   constexpr int kSteps = 3;
   constexpr double kBytes = 3 << 15;
@@ -37,8 +37,8 @@ inline constexpr std::size_t kDoublingBytes = 1 << 16;
 
 /// One round of an all-gather by doubling (Bruck et al. 1997, "Efficient algorithms for all-to-all
 /// communications", section 4). A rank sends `blocks` consecutive blocks along the ring, starting
-/// with its own, to the rank `distance` before it. It receives as many from the rank `distance`
-/// after it, starting with that rank's own. Rounds depend on earlier ones.
+/// with its own, to the rank `distance` before it. It receives as many blocks from the rank
+/// `distance` after it, starting with that rank's own. Rounds depend on earlier ones.
 struct GatherRound {
   int distance = 0, blocks = 0;
 };

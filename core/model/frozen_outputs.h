@@ -1,5 +1,5 @@
 // A cache of frozen units' outputs, which avoids recomputing them.
-// Invariants: restored outputs have the same bits as computed ones. Only training uses the cache,
+// Invariants: restored outputs are bit-identical to computed ones. Only training uses the cache,
 // and only in the first stage.
 #pragma once
 
@@ -12,7 +12,7 @@ class FrozenOutputs {
   virtual ~FrozenOutputs() = default;
   /// Called before the first unit of an F of `stage`, with the arguments of forward_unit(). Returns
   /// n if units [0, n), all frozen, need not run because the output of the last one was restored to
-  /// stage.frozen_output(n - 1, io). Returns 0 if all must run; that memory is then unspecified.
+  /// stage.frozen_output(n - 1, io). Returns 0 if all must run; that output is then unspecified.
   virtual int restore(const Stage& stage, const MicrobatchIo& io) = 0;
   /// Returns n if the output of unit n - 1 must be passed to keep() whenever that unit has run, or
   /// 0 if no output is kept.

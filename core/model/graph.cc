@@ -121,7 +121,7 @@ void GraphBuilder::output(std::string_view name, const std::string& value,
 }
 
 Graph GraphBuilder::build() && {
-  // The order in which exporters list them, regardless of which unit was first.
+  // Exporters list inputs in this order, regardless of which unit requested them first.
   constexpr std::array<std::string_view, 5> kOrder{"input_ids", "attention_mask", "token_type_ids",
                                                    "position_ids", "pixel_values"};
   std::ranges::stable_sort(graph_.inputs, {}, [&](const GraphValue& input) {

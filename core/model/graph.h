@@ -73,7 +73,7 @@ class GraphBuilder {
   std::string image_input(std::string_view name, std::vector<std::int64_t> extents);
   /// Returns the parameter with this name of the current unit.
   std::string parameter(std::string_view name);
-  /// Constants. Equal ones share a tensor.
+  /// Adds a constant and returns its name. Equal constants share a tensor.
   std::string number(float value);
   std::string index(std::int64_t value);
   std::string indices(std::vector<std::int64_t> values);

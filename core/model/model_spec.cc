@@ -26,7 +26,7 @@ void append(Bucket& bucket, int unit, int index, const ParameterSpec& parameter,
   bucket.tensors.push_back(std::move(tensor));
 }
 
-/// Removes the uses below `frozen_units` from the bucket at `index`, and returns their copy of it.
+/// Removes the uses by frozen units from the bucket at `index`, and returns a copy for these units.
 Bucket untie(const ModelSpec& model, Bucket& bucket, int index, int frozen_units) {
   Bucket copy = bucket;
   const auto trained = std::lower_bound(bucket.uses.begin(), bucket.uses.end(), frozen_units);
@@ -128,7 +128,7 @@ std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units) {
 
 int units_of_layers(const ModelSpec& model, int layers) {
   const int most = static_cast<int>(model.layer_ends.size());
-  CONCERTINA_CHECK(layers >= 0 && layers <= most, "{} layers requested, {} exist", layers, most);
+  CONCERTINA_CHECK(layers >= 0 && layers <= most, "{} layers requested, {} found", layers, most);
   return layers == 0 ? 0 : model.layer_ends[static_cast<std::size_t>(layers) - 1];
 }
 

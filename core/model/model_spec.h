@@ -25,9 +25,9 @@ struct ParameterSpec {
   Init init;
   /// If not empty, names a model-wide tensor that is shared by units (tied embedding).
   std::string shared;
-  /// Column counts of the matrices concatenated in it, each of which maps hidden activations to
-  /// hidden activations: {C} for a projection, {C, C, C} for queries, keys and values. Empty for
-  /// all other tensors (embeddings, heads, norms, biases).
+  /// Column counts of the matrices that form this tensor side by side, each of which maps hidden
+  /// activations to hidden activations: {C} for a projection, {C, C, C} for queries, keys and
+  /// values. Empty for all other tensors (embeddings, heads, norms, biases).
   std::vector<std::int64_t> matrices{};
   /// Whether a tensor-parallel group divides it (UnitSplit). Otherwise each device has all of it.
   bool split = false;
@@ -41,10 +41,10 @@ struct ParameterSpec {
 /// in Megatron-LM (Shoeybi et al. 2019): heads, hidden columns, the vocabulary. Each device has and
 /// computes everything else.
 struct UnitSplit {
-  double flops = 0;  // fraction of the products in F, which also applies to I and W
+  double flops = 0;  // fraction of the operations in F's products; also applies to I and W
   std::size_t saved_bytes = 0, grad_bytes = 0;
   double forward_moved = 0, input_moved = 0;
-  std::int64_t parts = 0;  // number of parts, a multiple of the devices; 0: any number of devices
+  std::int64_t parts = 0;  // number of parts, a multiple of the device count; 0: any device count
 };
 
 /// Analytic costs of one unit for one microbatch.
@@ -54,7 +54,7 @@ struct UnitCost {
   std::size_t grad_bytes = 0;   // kept from I until W if they are separate actions
   /// Operations to recompute the saved values from the unit's input; 0 if unsupported.
   double recompute_flops = 0;
-  /// The products of F alone, without any mask on attention. Utilization is based on it
+  /// Operations of F's products alone, without any attention mask. Utilization is computed from it
   /// (experiments/record/launch_figures.h).
   double model_flops = 0;
 
@@ -72,7 +72,7 @@ struct UnitCost {
 
 double total_flops(const UnitCost& cost);
 
-/// Seconds of a unit for one microbatch (`pack`: once per step); 0 if unknown.
+/// The times in seconds that a unit takes per microbatch (`pack`: per step); 0 if unknown.
 struct UnitSeconds {
   double forward = 0, input = 0, weight = 0, pack = 0;
   double frozen = 0;  // forward pass of a frozen unit, which saves nothing; if unknown, `forward`
@@ -101,8 +101,8 @@ struct ModelSpec {
   /// The unit after the last one of each layer, ascending. Units before the first layer belong to
   /// it; units after the last one (the head) belong to none. Empty if the model has no layers.
   std::vector<int> layer_ends{};
-  /// Whether a tensor shared by frozen units and the last one continues to train there, see
-  /// make_buckets(). Otherwise it is frozen everywhere.
+  /// Whether a tensor that frozen units share with the last unit continues to train in the last
+  /// unit (see make_buckets()). Otherwise it is frozen everywhere.
   bool unties = false;
 
   /// Returns the number of tokens per microbatch.
@@ -124,7 +124,7 @@ struct BucketTensor {
   bool decay = false;
   Init init;
   std::vector<std::int64_t> matrices{};  // see ParameterSpec
-  bool trains = true;                    // otherwise it has no update and no part in the norm
+  bool trains = true;                    // otherwise it is not updated and not part of the norm
 };
 
 /// Tensors that are reduced, clipped and updated together: all unshared parameters of one unit, or
@@ -135,7 +135,7 @@ struct Bucket {
   std::vector<int> uses;
   std::vector<BucketTensor> tensors;
   std::size_t elements = 0;  // includes the padding between tensors, which is always zero
-  /// Whether its values are constant: no gradient, no optimizer state, no part in the norm.
+  /// Whether its values are constant: no gradient, no optimizer state, not part of the norm.
   bool frozen = false;
   /// The bucket from which it was copied when its uses were frozen; -1: none.
   int copy_of = -1;
@@ -165,29 +165,29 @@ int layers_of_units(const ModelSpec& model, int units);
 /// Describes the frozen units: "7 of 12 layers frozen", or "2 of 26 units frozen" if these are not
 /// complete layers; empty for no units.
 std::string frozen_text(const ModelSpec& model, int units);
-/// Likewise by name: "layers 1-2, and the token table (wte), which is also the output matrix".
+/// Names frozen parts: "layers 1-2, and the token table (wte), which is also the output matrix".
 std::string frozen_names(const ModelSpec& model, int units);
 /// Returns the maximum number of frozen layers for which some parameter still trains.
 int most_frozen_layers(const ModelSpec& model);
 
 /// Returns the model FLOPs of `microbatches` microbatches: three times those of the units' forward
 /// pass (UnitCost::model_flops), because a backward pass costs twice as much. Only products count:
-/// linear maps (in the head, only for rows that have a loss), and the two of attention, in full
-/// even under a causal mask or with padding. For GPT-2 this is 72 B s l h^2 (1 + s/(6h) + V/(12 l
+/// linear maps (in the head, only for rows that have a loss), and the two attention products, in
+/// full even with a causal mask or padding. For GPT-2 this is 72 B s l h^2 (1 + s/(6h) + V/(12 l
 /// h)) with B sequences of s tokens, l layers of width h and a vocabulary of V tokens, which is
 /// equation 3 of Narayanan et al. 2021 ("Efficient Large-Scale Language Model Training on GPU
 /// Clusters Using Megatron-LM") without the second forward pass of recomputation.
 double model_flops(const ModelSpec& model, int microbatches);
 
 /// Returns the cost of one microbatch by unit if units [0, frozen_units) are frozen. Frozen units
-/// only run F and save nothing. The cost of the others' weight gradients is proportional to their
-/// trained parameters. Units that recompute save less and cost more than UnitSpec::cost.
+/// only run F and save nothing. For other units, the cost of weight gradients is proportional to
+/// the trained parameters. Units that recompute save less and cost more than UnitSpec::cost says.
 std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units);
 
 /// Returns `cost` for a unit that keeps only its input (UnitSpec::recompute).
 UnitCost recomputed(UnitCost cost);
 
-/// Elements per block, the unit in which norms are summed, states hashed and owners assigned.
+/// Elements per block. Norms are summed, states are hashed and owners are assigned by block.
 inline constexpr std::size_t kBlock = 4096;
 
 /// A run of at most kBlock elements of one tensor. Padding does not belong to a block.

@@ -25,7 +25,7 @@ struct UpdateStep {
   float grad_scale = 1;  // for clipping: multiplies the gradient first
 };
 
-/// Operators and scratch of a rule on one rank, besides weights, state and gradients.
+/// What a rule needs on one rank besides weights, state and gradients: operators and scratch.
 class UpdateTools {
  public:
   virtual ~UpdateTools() = default;
@@ -34,7 +34,7 @@ class UpdateTools {
   virtual void attach(void* scratch) = 0;
 };
 
-/// A tensor or, unless the rule needs whole tensors, any run of one.
+/// A tensor or, unless the rule needs whole tensors, any contiguous part of one.
 struct UpdatedTensor {
   View w{};
   std::span<const View> states{};  // in the order of state_names(), sized like w
@@ -53,11 +53,11 @@ class Optimizer {
   virtual std::vector<std::string_view> state_names() const = 0;
   /// Whether update() needs whole tensors. Owners then divide a bucket by tensors.
   virtual bool whole_tensors() const { return false; }
-  /// Returns the floating-point operations of the products in update() of this whole tensor,
-  /// excluding elementwise work.
+  /// Returns the number of floating-point operations in the products of update() for this whole
+  /// tensor, excluding elementwise work.
   virtual double update_flops(const ParameterSpec& /*parameter*/) const { return 0; }
-  /// Creates the tools that update() needs for `tensors`, those of one rank; null if none are
-  /// needed. Must be called before the backend's workspace is set.
+  /// Creates the tools that update() needs for one rank's `tensors`; null if none are needed. Must
+  /// be called before the backend's workspace is set.
   virtual std::unique_ptr<UpdateTools> tools(
       Backend& /*backend*/, std::span<const BucketTensor* const> /*tensors*/) const {
     return nullptr;

@@ -25,9 +25,9 @@ struct StageMemory {
 };
 
 /// A microbatch as seen by a stage. Views that the stage does not use are empty. Fields and input
-/// do not change from F to B or W, output_grad from I to W. A fully frozen stage has no `saved`. If
-/// its first unit is frozen, its input may be released after F. If no earlier stage trains, there
-/// is no `input_grad`.
+/// do not change from F to B or W, and output_grad does not change from I to W. A fully frozen
+/// stage has no `saved`. If the first unit is frozen, the input may be released after F. If no
+/// earlier stage trains, there is no `input_grad`.
 struct MicrobatchIo {
   int microbatch = 0;            // global index in the step
   std::span<const View> fields;  // fields_of() the model for its samples, if units read them
@@ -137,7 +137,7 @@ class Stage {
 
   /// Sets memory of StageMemory::workspace_bytes and forward_bytes before the first action. Stages
   /// of one rank may share it: only a single B, and a single F through units that save nothing, use
-  /// it at a time, and nothing is kept in it afterwards.
+  /// it at a time, and its content is not needed afterwards.
   virtual void set_workspace(void* workspace, void* forward) = 0;
 
   /// Packs all weights after they have been written.

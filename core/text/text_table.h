@@ -10,7 +10,7 @@ namespace concertina {
 /// Returns the width in characters, not bytes, of UTF-8 text.
 std::size_t width_of(const std::string& text);
 
-/// Pads `text` with spaces to `width`, on the right or, if not `left`, on the left.
+/// Pads `text` with spaces to `width` characters: on the right if `left`, otherwise on the left.
 std::string padded(const std::string& text, std::size_t width, bool left = true);
 
 /// Returns one line per row; the first row may be a header. The first `left` columns are

@@ -17,7 +17,7 @@ namespace concertina {
 
 /// One finished step, or several that were executed together.
 struct RunView {
-  std::int64_t before = 0, step = 0, steps = 0;  // completed before and after it; total
+  std::int64_t before = 0, step = 0, steps = 0;  // completed before and after it; in the run
   double seconds = 0;                            // per step
   const StepResult& result;
   std::int64_t epochs_before = 0, epochs = 0;  // whole epochs completed before and after it
@@ -55,8 +55,8 @@ class ChangePolicy {
   /// depend on.
   virtual const char* name() const = 0;
   virtual nlohmann::json progress() const = 0;
-  /// The inverse of progress(), before the first step; null at the start of the run. Throws a
-  /// failure that names `source` if the state is malformed. Collective.
+  /// Restores progress() before the first step; `progress` is null at the start of the run. Throws
+  /// an error that names `source` if the state is malformed. Collective.
   virtual void restore(const nlohmann::json& progress, Trainer& trainer,
                        const std::string& source) = 0;
 };

@@ -35,7 +35,7 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
-/// Bits of the integer to which a block's sum is scaled; 2^35 of these sums can be added.
+/// Bits of the integer to which a block's sum is scaled; 2^35 such sums can be added.
 constexpr int kBits = 90;
 
 /// Sums of squares over one block.
@@ -114,7 +114,7 @@ int layer_of(const ModelSpec& model, const Bucket& bucket) {
   return end == model.layer_ends.end() ? -1 : static_cast<int>(end - model.layer_ends.begin());
 }
 
-/// Returns the weight gradients that the stages of the run's first assignment skip.
+/// Describes `plan`: the fraction of weight gradients skipped by each stage, and step ratios.
 nlohmann::ordered_json skip_facts(const SkipPlan& plan) {
   std::vector<double> shares;
   for (const SkipGroup& group : plan.groups)

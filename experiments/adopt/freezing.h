@@ -1,6 +1,6 @@
 // The freeze policy of a run. It receives every step and decides at its decision points.
-// Invariants: decisions depend only on values whose bits are the same in every layout, so all ranks
-// make the same decisions; its state is plain data that is stored in checkpoints.
+// Invariants: decisions depend only on values that are bit-identical in every layout, so all ranks
+// make the same decisions; the state is plain data that is stored in checkpoints.
 #pragma once
 
 #include <vector>
@@ -16,15 +16,15 @@ void take_reference(Trainer& trainer);
 
 /// Returns |w - r| / |w| of each trainable layer, over all weights w and their snapshot r; 0 for a
 /// frozen layer; NaN for all layers if a weight is not finite. `layer_of_bucket` is -1 for a bucket
-/// without a layer. The result has the same bits in every layout: squares are summed in fp64 within
+/// without a layer. The result is bit-identical in every layout: squares are summed in fp64 within
 /// the blocks of the canonical grid, and these sums are added as integers. Collective.
 std::vector<double> weight_drift(Trainer& trainer, std::span<const int> layer_of_bucket,
                                  std::size_t layers);
 
 class Freezing final : public ChangePolicy {
  public:
-  /// `config` must include the step at which the learning-rate schedule ends. Throws bad input if
-  /// the model and the policy contradict each other.
+  /// `config` must include the step at which the learning-rate schedule ends. Throws
+  /// Error{bad_input} if the model and the policy are incompatible.
   Freezing(const RunConfig& config, const Job& job);
 
   /// Records the metrics of the step. At a decision point, requests and records the policy's
@@ -39,7 +39,7 @@ class Freezing final : public ChangePolicy {
  private:
   void add(const RunView& view, const Trainer& trainer);
   FreezeDecision ask(const RunView& view, Trainer& trainer);
-  /// From now on, skips the planned weight gradients, or none.
+  /// From now on, skips the planned weight gradients if the state enables skipping, or else none.
   void skip(Trainer& trainer) const;
 
   const Job& job_;

@@ -36,8 +36,8 @@ FreezeRecord decision_point(const FreezeRules& rules, const FreezePoints& points
 
 struct LastWord {
   bool freezes = false;   // also true if unknown
-  std::int64_t step = 0;  // of the freeze, if known
-  std::string reason{};   // for the last decision, if it freezes nothing
+  std::int64_t step = 0;  // step of the freeze, if known
+  std::string reason{};   // the last decision's reason, if no decision freezes anything
 };
 
 LastWord ask_all(const FreezeRules& rules, const FreezePoints& points) {
@@ -47,7 +47,7 @@ LastWord ask_all(const FreezeRules& rules, const FreezePoints& points) {
   for (std::int64_t number = 1; number <= all; ++number) {
     if (number > kMostAsked) {
       if (!state.memory.empty())
-        return {.freezes = true};  // depends on every decision: too many to simulate
+        return {.freezes = true};  // depends on all earlier decisions: too many to simulate
       number = all;
     }
     FreezeRecord record = decision_point(rules, points, number);
@@ -66,7 +66,7 @@ std::string pace_text(const FreezeRules& rules, const FreezePoints& points) {
   return fmt::format("freeze.policy = \"{}\" decides {}", rules.name, pace);
 }
 
-/// Options that no decision reaches; empty if all are reached.
+/// Warns about options whose time is after the last decision; empty if there are none.
 std::string unreached_text(const FreezeRules& rules, const FreezePoints& points) {
   if (rules.policy->unreached == nullptr) return "";
   const FreezeRecord end = decision_point(rules, points, decisions(points));
@@ -152,7 +152,7 @@ std::string timed_training(const RunConfig& config) {
   if (!policy.by_times || config.elastic.batch != "grows") return "";
   return fmt::format(
       "elastic.policy = \"{}\" decides based on measured times, and with elastic.batch = \"grows\" "
-      "the batch size follows from its decisions: a rerun may give different weights",
+      "the batch size depends on its decisions: a rerun may give different weights",
       config.elastic.policy);
 }
 

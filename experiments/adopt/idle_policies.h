@@ -20,8 +20,8 @@ struct FreezePoints {
 /// Whether a decision before the last step may freeze anything, as far as can be predicted.
 bool may_freeze(const FreezeRules& rules, const FreezePoints& points);
 
-/// The reason why the policy will never freeze anything, or the options that no decision reaches.
-/// Empty if the policy will freeze, or if that depends on metrics of the run.
+/// Why the policy will never freeze anything, or which options have a time after the last decision.
+/// Empty if every option takes effect, or if that depends on the run's metrics.
 std::string idle_freezing(const FreezeRules& rules, const FreezePoints& points);
 
 /// Layers that freeze after a given step.
@@ -30,8 +30,8 @@ struct ForeseenFreeze {
   int layers = 0;
 };
 
-/// The freezes of a run whose policy depends on steps and epochs; for a policy that depends on
-/// gradient norms, those of FreezePolicy::foreseen. Empty if layers may be unfrozen.
+/// The freezes predicted for a policy with FreezePolicy::foreseen if gradient norms decrease from
+/// layer to layer. Empty for other policies, or if layers may be unfrozen.
 std::vector<ForeseenFreeze> foreseen_freezes(const FreezeRules& rules, const FreezePoints& points);
 
 /// A warning that the options freeze layers before the `warmup` steps of learning-rate warm-up end;

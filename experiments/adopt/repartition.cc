@@ -99,8 +99,8 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
   settled_ = std::min(settled_ + 1, kMeasuredSteps);
   wanted_.reset();
   if ((!change.next && !view.due(config_.elastic.every)) || settled_ < kMeasuredSteps) return;
-  // A run with larger run.steps may resume from here and must then have made the decisions of a run
-  // of that length. With measured times, a change after the last step never pays off.
+  // A run with a larger run.steps may resume from here, and must then have made the same decisions
+  // as a run of that length. With measured times, a change after the last step never pays off.
   if (policy_.by_times && view.step == view.steps) return;
   if (std::optional<RunEvent> event = outcome()) change.events.push_back(std::move(*event));
   const double began = concertina::now();
@@ -127,8 +127,8 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
   if (!change.next) predicted_ = wanted_;
 }
 
-/// Adds the ranks that are slower or faster than the others to the reason of `decision`. If there
-/// is no other report of them, rank 0 (`leads`) logs them whenever they change.
+/// Adds the ranks that are slower or faster than the others to the reason for `decision`. If the
+/// layout does not change, rank 0 (`leads`) logs these ranks whenever they change.
 void Repartition::report_ranks(bool leads, LayoutDecision& decision) {
   std::vector<std::size_t> different;
   const std::vector<double>& factors = costs_.machine().factors;
@@ -141,7 +141,7 @@ void Repartition::report_ranks(bool leads, LayoutDecision& decision) {
   if (news && leads && !decision.next) log::info("{}", text);
 }
 
-/// The freezes after this step that go beyond what is frozen now.
+/// The predicted freezes after this step that freeze more units than are frozen now.
 std::vector<LayoutPeriod> Repartition::ahead(const RunView& view, const Job& job,
                                              int frozen) const {
   std::vector<LayoutPeriod> periods;
@@ -273,7 +273,7 @@ void Repartition::probe(Trainer& trainer) {
       machine_from_json(gather_json(trainer.world(), to_json(machine))[0], "the probe of rank 0");
 }
 
-/// The bytes that each rank may use: what it has allocated, and its share of the free memory.
+/// The bytes that each rank may use: what it has allocated, plus its share of the free memory.
 std::vector<double> Repartition::memory_limits(Trainer& trainer) {
   const std::optional<std::size_t> free = free_for_rank(trainer);
   const double held =
@@ -308,7 +308,7 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
     batches = progress.value("batches", batches);
     // Only the times of this launch's steps are known.
     if (!policy_.by_times) settled_ = progress.value("settled", kMeasuredSteps);
-    // Kept even if the world size differs: a later launch may have this one again.
+    // Kept even if the world size differs, because a later launch may have the stored world size.
     world_ = progress.value("world", 0);
     layout_ = progress.value("layout", nlohmann::json());
     if (world_ == trainer.world().size() && config_.elastic.policy != "none")
@@ -333,21 +333,21 @@ void Repartition::restore(const nlohmann::json& progress, Trainer& trainer,
     const std::int64_t batch = trainer.job().batch();
     if (trainer.world().rank() == 0)
       log::warn(
-          "the batch changes from {} to {}: {} left, not a multiple of {}; bits "
-          "differ from those of the larger batch",
+          "the batch changes from {} to {}: {} left, not a multiple of {}; the "
+          "weights will differ from those with the larger batch",
           batches * batch, batches_ * batch, counted(left, "step"), batches);
   }
   if (stored || batches_ > 1) resume(std::move(stored), batches_, trainer);
 }
 
-/// Resumes in the stored layout, or without one in the layout of the config.
+/// Resumes in the stored layout or, if there is none, in the config's layout.
 void Repartition::resume(std::optional<Request> stored, int batches, Trainer& trainer) {
   const int frozen = trainer.layout().frozen_units;
   const bool grown = batches > 1;
   Request request = stored ? *stored : trainer.asked_with_frozen(frozen);
   if (request.file && grown)
-    throw_input(fmt::format("the steps of this run execute {} batches each, but a schedule file "
-                            "describes one",
+    throw_input(fmt::format("each step of this run executes {} batches, but a schedule file "
+                            "describes a single batch",
                             batches),
                 config_.where("parallel.schedule"), "a registered schedule");
   if (!stored) request.layout = with_batches(std::move(request.layout), batches);

@@ -33,7 +33,7 @@ class Repartition final : public ChangePolicy {
 
   /// The measured times of the run's steps.
   CostRecord& costs() { return costs_; }
-  /// Measures the cost of layout changes, from a probe and from the changes so far. Collective.
+  /// Estimates the cost of layout changes from a probe and from the changes so far. Collective.
   MoveRates moves(Trainer& trainer);
 
   const char* name() const override { return "layout"; }
@@ -66,15 +66,15 @@ class Repartition final : public ChangePolicy {
   LayoutStart start_;
   int batches_ = 1;                     // per step
   std::size_t settled_ = 0;             // updates since the last change; saturates
-  std::vector<double> seconds_;         // of the updates since the last change, in this launch
+  std::vector<double> seconds_;         // per update since the last change, in this launch
   std::optional<double> predicted_;     // seconds per update
-  std::optional<double> wanted_;        // the same for the decision of this step
+  std::optional<double> wanted_;        // the same, as predicted by this step's decision
   bool moves_ = false;                  // whether that decision changes the layout
   std::vector<std::size_t> different_;  // ranks that are slower or faster than the others
   double rebuild_ = 0;         // seconds of the last change, excluding state moves, on this rank
   double move_factor_ = 1;     // measured time of that move / time predicted by the probe
   MoveRates predicted_rates_;  // used by the newest prediction
-  nlohmann::json layout_;      // that the run changed to (layout_json()), or null
+  nlohmann::json layout_;      // the layout that the run changed to (layout_json()), or null
   int world_ = 0;
 };
 

@@ -22,9 +22,9 @@
 namespace concertina {
 namespace {
 
-// A training step's matrix products alone, a lower bound on the step's duration.
-// Invariant: shapes and counts come from a profile; the buffers are separate, and nothing is fused
-// after a product. On a CPU each product is measured in our tiles and as one oneDNN call, since
+// Measures a training step's matrix products alone, a lower bound on the step's duration.
+// Invariant: shapes and counts come from a profile; buffers are separate, and nothing is fused with
+// a product. On a CPU, each product is measured both in our tiles and as one oneDNN call, because
 // tiles that are too small would otherwise go unnoticed.
 class ProductsAlone {
  public:
@@ -35,13 +35,13 @@ class ProductsAlone {
 
   /// Multiplications and additions that a step's products actually execute.
   double flops() const;
-  /// Current durations of a step's products.
+  /// Total durations of a step's products.
   struct Seconds {
-    double best = 0;   // each with the faster of one oneDNN call (fp32) or our tiles
+    double best = 0;   // each by the faster of a single oneDNN call (fp32) and our tiles
     double tiles = 0;  // with our tiles
   };
-  /// Uses the minimum of a few runs of each product. Attention's products count at the best rate of
-  /// any product here, which no shape of theirs could exceed.
+  /// Uses the minimum of a few runs of each product. Attention products are assumed to run at the
+  /// best rate of all measured products, which attention's shapes cannot exceed.
   Seconds measure();
 
  private:
@@ -168,7 +168,7 @@ void ProductsAlone::attach(Case& one) {
 
 using Json = nlohmann::ordered_json;
 
-/// Seconds of one rank's last step, by kind of action.
+/// The seconds that one rank's last step spent on each kind of action.
 std::map<std::string, double> phases_of(const TimedTrainer& bench) {
   std::map<std::string, double> phases;
   for (std::size_t i = 0; i < bench.row().size(); ++i) {
@@ -208,7 +208,7 @@ Json breakdown(const Profile& profile, double steps) {
   return kernels;
 }
 
-/// Seconds of each measured round, in which all compared variants are run in turn.
+/// The times in seconds of all measured rounds. A round runs each of the compared variants once.
 struct Rounds {
   std::vector<double> step, products, tiles, bound, single;
   std::vector<double> issued;  // without graphs, if there are any
@@ -239,7 +239,7 @@ Rounds measure(TimedTrainer& bench, TimedTrainer* single, Communicator& world,
     if (single != nullptr) single->step();
     bench.profile.reset();
     bench.profiled_step();
-    if (!bench.times_in_passing()) bench.step();  // as in the measurement: it may record
+    if (!bench.times_in_passing()) bench.step();  // as in the measurement; may record a graph
   }
   ProductsAlone products(bench.profile, make_backend(bench.config, bench.threads, world), 1,
                          bench.config.run.device == "cuda" ? 0 : bench.threads);

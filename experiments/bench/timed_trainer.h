@@ -1,5 +1,5 @@
-// Training on random samples, to benchmark whole steps. Invariant: only trains, timed by the clock
-// of its kernels, without data files, checkpoints or logs.
+// Training on random samples, to benchmark whole steps. Invariant: it only trains, and times its
+// kernels by their clock, without data files, checkpoints or logs.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace concertina {
 
-/// Seconds that the STEP of `row` takes without waits for other ranks; 0 if it has none.
+/// The seconds that the STEP in `row` takes, excluding waits for other ranks; 0 if it has no STEP.
 double step_seconds(const std::vector<Action>& row, const StepRecord& record);
 
 /// The makespan of `plan` if every action takes the mean duration of its kind and stage, and each
@@ -24,10 +24,10 @@ struct TimedTrainer {
   /// Starts from initial weights. Collective over `world`.
   TimedTrainer(const RunConfig& its_config, Communicator& world);
 
-  /// Trains the next step. Returns this rank's seconds from the moment when all ranks are ready.
+  /// Trains the next step. Returns how many seconds this rank takes once all ranks are ready.
   /// Collective.
   double step();
-  /// Like step(), with kernels recorded in `profile`, which may be slower. step() records them too
+  /// Like step(), but records kernels in `profile`, which may be slower. step() also records them
   /// if that costs the device nothing.
   double profiled_step();
   bool times_in_passing() const;

@@ -78,7 +78,7 @@ void AutoCache::open_files() {
                                                           .warn = {}});
 }
 
-/// Creates the slot plan if there are fewer slots than samples. It starts at the epoch in which
+/// Creates the slot plan if there are fewer slots than samples. It starts with the epoch in which
 /// this launch begins, which is the same on all ranks.
 void AutoCache::make_slot_plan() {
   const std::uint64_t slots = store_->slots(CachePlace::memory) + store_->slots(CachePlace::disk);
@@ -130,7 +130,7 @@ void AutoCache::list_samples(std::int64_t step, std::vector<StepSample>& samples
     }
 }
 
-/// Responds to a changed assignment: other units are frozen, or other microbatches begin here.
+/// Handles a changed assignment: other units are frozen, or other microbatches begin here.
 void AutoCache::follow(std::int64_t step) {
   const Watchdog::Patience patience(trainer_.watchdog(), "digests of frozen weights");
   layout_ = trainer_.layout();
@@ -157,7 +157,7 @@ void AutoCache::follow(std::int64_t step) {
   decide_at_ = step + kMeasured * trainer_.assignment().batches;
 }
 
-/// Resizes the buffers for the samples of `batches` batches per step.
+/// Resizes the buffers for steps of `batches` batches.
 void AutoCache::make_room(int batches) {
   const auto samples = static_cast<std::size_t>(trainer_.job().batch() * batches);
   samples_.resize(samples);
@@ -166,7 +166,7 @@ void AutoCache::make_room(int batches) {
   wanted_.reserve(samples);
 }
 
-/// Runs on each rank that begins a pipeline, with the units up to the end of the first layer: those
+/// On each rank that begins a pipeline, tests the units up to the end of the first layer; the units
 /// of other layers have the same shapes.
 void AutoCache::try_places() {
   const ModelSpec& model = trainer_.job().model;
@@ -176,7 +176,7 @@ void AutoCache::try_places() {
   tried_ = units;
   for (int s = 0; s < layout_.stage_count(); ++s)
     if (Stage* stage = trainer_.engine().stage(s); stage != nullptr && stage->first_unit() == 0) {
-      // Emulated rounding hides most, but not all, differences from a trial.
+      // Emulated rounding removes most differences, but not all, so a trial may miss the others.
       alike_ = alike_ && (per_microbatch_ == 1 || !trainer_.backend().emulates(model.activation)) &&
                same_in_any_place(*stage, units, model, source_, trainer_.tensor_memory());
       return;

@@ -1,9 +1,9 @@
 // Reuses the outputs of frozen units that were computed for each sample in an earlier epoch
-// (AutoCache of PipeTransformer, He et al., ICML 2021). Invariants: training gives the same bits as
+// (PipeTransformer's AutoCache, He et al., ICML 2021). Invariants: training gives the same bits as
 // without the cache, whatever happens to the cache files; all ranks agree on whether the cache is
-// used; steps allocate nothing, except the one after a change.
+// used; steps allocate nothing, except for the first step after a change.
 //
-// An entry belongs to one frontier: units [0, n) with these weights. When more units are frozen,
+// An entry belongs to one frontier: units [0, n) with certain weights. When more units are frozen,
 // old entries are read, the units above their frontier run, and the output replaces the entry.
 #pragma once
 
@@ -29,15 +29,15 @@ struct CacheOutlook {
   bool on = false;
   int units = 0;            // [0, units) are skipped for a cached sample
   double read_seconds = 0;  // per sample; 0: unknown
-  double share = 0;         // of fully cached microbatches, once the cache is full
+  double share = 0;         // fraction of fully cached microbatches once the cache is full
 };
 
 class AutoCache final : public FrozenOutputs {
  public:
   struct Options {
     std::shared_ptr<const Dataset> dataset;
-    std::string numerics;  // what determines the bits besides model and weights
-    /// Called with each decision, on the ranks that make one, for events.jsonl after step `step`.
+    std::string numerics;  // whatever determines the bits besides the model and its weights
+    /// Called with each decision, if set, for events.jsonl after step `step`.
     std::function<void(std::int64_t step, nlohmann::ordered_json details)> decided;
   };
 
@@ -48,8 +48,8 @@ class AutoCache final : public FrozenOutputs {
   AutoCache(const AutoCache&) = delete;
   AutoCache& operator=(const AutoCache&) = delete;
 
-  /// Called on every rank before each step, or before the first of those executed together: handles
-  /// changes to the assignment. Collective.
+  /// Handles changes to the assignment. Called on every rank before each step, or before the first
+  /// of several steps that are executed together. Collective.
   void before_step(std::int64_t step);
 
   CacheOutlook outlook() const;
@@ -76,7 +76,7 @@ class AutoCache final : public FrozenOutputs {
   /// A sample of a step.
   struct StepSample {
     std::uint64_t number = 0;              // unique over all views
-    std::int64_t before = -1, after = -1;  // its slot before and from this step on; -1: none
+    std::int64_t before = -1, after = -1;  // its slot before this step, and from then on; -1: none
   };
 
   void open_files();
@@ -116,9 +116,9 @@ class AutoCache final : public FrozenOutputs {
   int units_ = 0;
   bool on_ = false;
   std::int64_t decide_at_ = 0;     // step
-  std::vector<int> lengths_;       // of prefixes, newest first, distinct
-  std::vector<Prefix> prefixes_;   // of valid entries; on ranks that begin a pipeline
-  std::vector<int> microbatches_;  // that begin on this rank
+  std::vector<int> lengths_;       // numbers of units of prefixes, newest first, distinct
+  std::vector<Prefix> prefixes_;   // whose entries are valid; on ranks that begin a pipeline
+  std::vector<int> microbatches_;  // those that begin on this rank
 
   // The samples of the current step, indexed by their position in the step's batches.
   std::int64_t step_ = -1, next_step_ = -1;

@@ -1,5 +1,5 @@
-// The number of entries that fit the budgets of [cache], before any file is created. Invariant:
-// pure; the same on every rank.
+// The number of entries that fit in the budgets of [cache], computed before any file is created.
+// Invariant: pure; the same on every rank.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace concertina {
 /// Sample counts over all ranks.
 struct CacheUse {
   std::uint64_t memory_hits = 0, disk_hits = 0;
-  std::uint64_t moved = 0;   // hits of an older frontier, for which some units ran
+  std::uint64_t moved = 0;   // hits on an older frontier's entry, after which some units ran
   std::uint64_t misses = 0;  // computed from the input
   std::uint64_t writes = 0, faults = 0;
   std::uint64_t samples = 0;  // per epoch, over all views
@@ -26,7 +26,7 @@ nlohmann::ordered_json to_json(const CacheUse& use);
 /// A human-readable summary.
 std::string text_of(const CacheUse& use);
 
-/// The slots on each host. A tier without room for any sample has no file.
+/// The slots on each host. A tier that has no room for any sample has no file.
 struct CacheRoom {
   std::uint64_t samples = 0, entry_bytes = 0;  // per epoch, over all views; size of a cached output
   CacheSlots memory, disk;
@@ -41,12 +41,12 @@ bool uses_cache(const RunConfig& config);
 /// The reason why a budget has no effect; empty if it has one, or if there is no budget.
 std::string idle_cache(const RunConfig& config);
 
-/// Returns zeros unless uses_cache(). `samples`: number of samples over all views. Throws bad input
-/// if a budget is too small for one sample.
+/// Returns zeros unless uses_cache(). `samples`: number of samples over all views. Throws
+/// Error{bad_input} if a budget is too small for one sample.
 CacheRoom cache_room(const RunConfig& config, const ModelSpec& model, std::uint64_t samples);
 
-/// The number of units whose output is cached: all frozen ones in the first stage of every
-/// pipeline. The same for all pipelines: samples move between them in each epoch.
+/// The number of units whose output is cached: the frozen units that are in the first stage of
+/// every pipeline. All pipelines use this number, because samples move between them every epoch.
 int cached_units(const Layout& layout);
 
 }  // namespace concertina

@@ -8,7 +8,7 @@
 namespace concertina {
 namespace {
 
-/// The properties that distinguish prefixes of models with the same weights.
+/// The properties that distinguish prefixes with the same weights in different models.
 std::string text_of_units(const ModelSpec& model, int units) {
   std::string text = fmt::format("{} x {} tokens, {}", model.samples, model.tokens_per_sample,
                                  name_of(model.activation));

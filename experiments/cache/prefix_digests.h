@@ -15,8 +15,8 @@ class PrefixDigests {
   /// `numerics`: what determines the bits besides model and weights. `trainer` must outlive this.
   PrefixDigests(const Trainer& trainer, std::string numerics);
 
-  /// Called on every rank after each change to the assignment, before the next step: forgets
-  /// weights that are now trainable.
+  /// Forgets the hashes of weights that are now trainable. Called on every rank after each change
+  /// to the assignment, before the next step.
   void follow();
   /// The digest of units [0, units), which must all be frozen and on this rank. Weight hashes are
   /// reused while the weights stay frozen, so most calls hash little.

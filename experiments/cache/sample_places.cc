@@ -25,7 +25,7 @@ class ProbeBlock {
   }
   void* data() const { return block_; }
   std::vector<std::byte>& host() { return host_; }
-  /// Copies the host's bytes in `samples` equal parts, with part (i + by) % samples at place i.
+  /// Copies the host's bytes as `samples` equal parts: part (i + by) % samples goes to place i.
   void put(std::size_t samples, std::size_t by) {
     const std::size_t split = host_.size() / samples * by;
     std::vector<std::byte> turned(host_.begin() + static_cast<std::ptrdiff_t>(split), host_.end());
@@ -41,7 +41,7 @@ class ProbeBlock {
 
 constexpr std::size_t kTurns = 12;  // rotations per microbatch, approximately
 
-/// Runs the stage's first units on separate microbatches in separate memory.
+/// Runs the stage's first units on its own microbatches in its own memory.
 class PlaceProbe {
  public:
   PlaceProbe(Stage& stage, int units, const ModelSpec& model, BatchSource& source, Memory& memory)
@@ -84,7 +84,7 @@ class PlaceProbe {
   }
 
  private:
-  /// Computes the output for the microbatch that has sample i + by at place i.
+  /// Computes the output for the microbatch whose samples are rotated by `by` places.
   void run(std::size_t by, std::vector<std::byte>& output) {
     for (ProbeBlock& field : fields_) field.put(static_cast<std::size_t>(model_.samples), by);
     MicrobatchIo io;
@@ -104,7 +104,7 @@ class PlaceProbe {
   Memory& memory_;
   ProbeBlock output_, saved_;
   std::vector<ProbeBlock> fields_;
-  std::vector<View> views_, wanted_;  // of fields_; of the source
+  std::vector<View> views_, wanted_;  // views of fields_; the fields wanted from the source
   std::vector<std::byte> first_, turned_;
 };
 

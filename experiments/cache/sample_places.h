@@ -10,9 +10,9 @@
 
 namespace concertina {
 
-/// Runs the first `units` units of `stage`, which begins `model` and in which they are frozen, on
-/// some microbatches of `source`, each with its samples rotated several ways. `memory`: the memory
-/// of the stage's tensors. Must be called between two steps.
+/// Runs the first `units` units of `stage`, the first stage of `model`, on some microbatches from
+/// `source`, each with its samples rotated in several ways. The units must be frozen. `memory`: the
+/// memory of the stage's tensors. Must be called between two steps.
 bool same_in_any_place(Stage& stage, int units, const ModelSpec& model, BatchSource& source,
                        Memory& memory);
 

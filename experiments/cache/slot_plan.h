@@ -3,8 +3,8 @@
 //
 // Slots go to the samples that come first in the next epoch of the same view (Belady 1966: evict
 // what is needed last), so the first microbatches of an epoch are read completely; any other
-// selection would leave most microbatches with a sample that has to be computed. The slot of a
-// sample that was read is reused for one that is computed later in the epoch.
+// selection would leave most microbatches with a sample that has to be computed. Once a sample has
+// been read, its slot can be reused for a sample that is computed later in the epoch.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ class SlotPlan {
  public:
   /// Writes the samples of an epoch in order.
   using OrderOf = std::function<void(std::uint64_t epoch, std::vector<std::uint64_t>& order)>;
-  /// Nothing is cached before epoch `first`. `samples`: the number in the largest epoch. A slot can
-  /// be reused `batch` samples after its sample was read, that is, in another step.
+  /// Nothing is cached before epoch `first`. `samples`: the size of the largest epoch. A slot can
+  /// be reused `batch` samples after its sample was read, that is, in a later step.
   SlotPlan(OrderOf order, std::uint64_t samples, std::uint64_t views, std::uint64_t slots,
            std::uint64_t first, std::uint64_t batch);
 
-  /// The slot of `sample` when epoch `epoch` reaches it, and from then on; -1 if it has none.
-  /// `epoch` must be at least `first`; old epochs are forgotten.
+  /// The slot of `sample` until epoch `epoch` reaches it (before), and from then on (after); -1:
+  /// none. `epoch` must be at least `first`; old epochs are forgotten.
   std::int64_t before(std::uint64_t epoch, std::uint64_t sample);
   std::int64_t after(std::uint64_t epoch, std::uint64_t sample) {
     return before(epoch + views_.size(), sample);

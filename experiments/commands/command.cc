@@ -57,7 +57,7 @@ void read_source(const std::string& argument, RunConfig& config) {
                 fs::exists(argument, error) ? "@" + argument : sources_near(argument));
 }
 
-/// Shortens the text: a broken argument may be of any length.
+/// Shortens the text, because an invalid argument may have any length.
 std::string brief(const std::string& text) {
   constexpr std::size_t kMost = 60;
   return text.size() <= kMost ? text : text.substr(0, kMost) + "...";

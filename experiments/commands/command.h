@@ -23,7 +23,7 @@
 
 namespace concertina {
 
-/// Runs a parsed command and returns the exit code. MPI starts with the first `mpi.world()`.
+/// Runs a parsed command and returns the exit code. The first call of `mpi.world()` starts MPI.
 using Runner = std::function<int(MpiEnvironment& mpi)>;
 
 struct Command {
@@ -53,19 +53,19 @@ struct ConfigOptions : CommandOptions {
   RunConfig config;                   // the result of load()
 };
 
-/// Adds the positional arguments, --set and --help-config, which throws CLI::CallForAllHelp even if
-/// required arguments are missing; and --json for commands that print values.
+/// Adds the positional arguments, --set and --help-config. The latter throws CLI::CallForAllHelp
+/// even if required arguments are missing.
 void add_config_options(CLI::App& app, ConfigOptions& options);
 void add_json_option(CLI::App& app, CommandOptions& options);
-/// Adds --newest, for a run that keeps its best checkpoint.
+/// Adds --newest, for runs that keep their best checkpoint.
 void add_newest_option(CLI::App& app, bool& newest);
 
-/// Validators for an option's text, since CLI::Range accepts NaN and reads 010 as eight: a decimal
-/// integer from `low` to `high`, and a finite number in that range.
+/// Validators for an option's text, because CLI::Range accepts NaN and reads 010 as eight. They
+/// accept a decimal integer from `low` to `high`, and a finite number in that range.
 CLI::Validator whole_number(std::int64_t low, std::int64_t high);
 CLI::Validator number(double low, double high);
 
-/// Adds an option whose help shows its default, the current value.
+/// Adds an option whose help shows the current value as its default.
 template <class Value>
 CLI::Option* add_default_option(CLI::App& app, const char* name, Value& value,
                                 const std::string& help) {
@@ -83,8 +83,8 @@ void require_output(const std::string& path, const std::string& option);
 /// Throws Error{bad_input} with `fix` if `path` exists.
 void require_nothing_at(const std::string& path, const std::string& fix);
 
-/// Runs `body` and adds the place where a config key was set to its errors about that key, since
-/// the code that reports an error may know only the key.
+/// Runs `body`. If it throws an error about a config key, adds the place where the key was set,
+/// because the code that reports an error may know only the key.
 int with_places(const RunConfig& config, const std::function<int()>& body);
 
 /// Creates a command: allocates the options, lets `declare(app, options)` add them to the app, and

@@ -105,8 +105,8 @@ void add_assignments(const std::string& text, Words& result) {
     add_paths(value, before, result);
 }
 
-/// Adds the values that an option's type_name() describes: a kind of value, or the values
-/// themselves in lower case.
+/// Adds the values that an option's type_name() describes: it names a kind of value, or lists the
+/// values in lower case.
 void add_values(const CLI::Option& option, const std::string& text, Words& result) {
   for (const std::string& kind : CLI::detail::split(option.get_type_name(), '|')) {
     if (kind == "TABLE.KEY=VALUE") {
@@ -190,8 +190,8 @@ int run_completion(const CompletionOptions& options) {
 
 void add_completion_options(CLI::App& app, CompletionOptions& options) {
   app.add_option("shell", options.shell,
-                 "shell whose script to print, for example source <(concertina completion bash); "
-                 "words: candidates for the next word, used by these scripts")
+                 "shell to print a script for, for example source <(concertina completion bash); "
+                 "words: print candidates for the next word, for use by these scripts")
       ->type_name("bash|zsh|words")
       ->check(CLI::IsMember({"bash", "zsh", "words"}).description(""))
       ->required();

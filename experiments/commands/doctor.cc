@@ -55,7 +55,7 @@ Json ranks_json(const std::vector<RankCores>& cores, const std::vector<int>& thr
   return list;
 }
 
-/// Warns about snapshots of this user's inactive runs in the memory of this host.
+/// Returns warnings about snapshots of this user's inactive runs in this host's memory.
 std::vector<std::string> snapshots_left() {
   std::vector<std::string> warnings;
   for (const auto& [prefix, set] : own_snapshot_sets()) {
@@ -197,10 +197,10 @@ void declare_doctor(CLI::App& app, DoctorCommand& options) {
   add_json_option(app, options);
   app.add_flag(
       "--cluster", options.cluster,
-      "check all ranks of a launch under mpirun or srun for anything that makes it slow or fail "
-      "(links, clocks, cores, bindings, run.dir, locks, disks, limits, programs, environments, "
-      "loads), in 1 s plus 0.3 s per host, at most 20 s for 4 hosts; exit code 1 if a launch would "
-      "fail, hang or lose state, 0 with warnings");
+      "check all ranks of a launch under mpirun or srun for anything that can slow it down or make "
+      "it fail (links, clocks, cores, bindings, run.dir, locks, disks, limits, programs, "
+      "environments, loads); takes 1 s plus 0.3 s per host, at most 20 s for 4 hosts; exit code 1 "
+      "if a launch would fail, hang or lose state, 0 if there are only warnings");
 }
 
 }  // namespace

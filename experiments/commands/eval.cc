@@ -25,19 +25,19 @@ namespace {
 
 struct EvalOptions : ConfigOptions {
   std::string split = "validation";  // or "test"
-  std::vector<std::string> text;     // instead of the run's own
-  std::vector<std::string> files;    // instead of the run's own, entirely held out
-  std::int64_t step = -1;            // step of the checkpoint; -1: best, otherwise newest
-  bool newest = false;               // even if the run keeps its best
+  std::vector<std::string> text;     // replaces the run's text
+  std::vector<std::string> files;    // replace the run's files; entirely held out
+  std::int64_t step = -1;            // step of the checkpoint; -1: best if kept, or newest
+  bool newest = false;               // evaluate the newest checkpoint instead of the best
   std::string predictions;           // CSV with a row for each sample; empty: none
-  std::string logits;                // directory of the model's outputs; empty: none
+  std::string logits;                // directory for the model's outputs; empty: none
 };
 
 Split split_of(const EvalOptions& options) {
   return options.split == "test" ? Split::test : Split::validation;
 }
 
-/// Returns the commit of `step`. Throws Error{bad_input} that lists all steps if it is missing.
+/// Returns the commit for `step`. If it is missing, throws Error{bad_input} that lists all steps.
 std::string commit_of(const std::string& checkpoints, std::int64_t step) {
   std::vector<std::int64_t> steps;
   for (const Commit& commit : list_commits(checkpoints)) {
@@ -204,7 +204,7 @@ int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
   if (result.targets == 0 && result.samples > 0) return say_unlabelled(options, result);
   if (result.targets == 0 && split_of(options) == Split::test)
     throw_input("the run has no test data", config.where("data.test_files"),
-                "--files FILE, or data.test_files or data.test of a new run");
+                "--files FILE, or data.test_files or data.test in a new run");
   if (result.targets == 0)
     throw_input("the data has no held-out part", config.where("data.validation"),
                 "data.validation = 0.1, or more data");
@@ -216,13 +216,13 @@ int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
 void add_eval_options(CLI::App& app, EvalOptions& options) {
   add_json_option(app, options);
   app.add_option("--step", options.step,
-                 "step of the checkpoint (default: the best checkpoint with checkpoint.best, "
+                 "step of the checkpoint (default: the best checkpoint if checkpoint.best is set, "
                  "otherwise the newest)")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
   add_newest_option(app, options.newest);
   app.add_option("--predictions", options.predictions,
-                 "file for index, label, prediction, probability and logits of each sample")
+                 "file to write each sample's index, label, prediction, probability and logits to")
       ->type_name("FILE.csv|FILE.jsonl");
   app.add_option("--logits", options.logits,
                  "directory to write logits.npy and the model's inputs (tokens.npy, ...) to")
@@ -236,7 +236,7 @@ void add_eval_options(CLI::App& app, EvalOptions& options) {
         ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
-  add_files("--text", options.text, "text whose held-out part to evaluate, instead of the run's");
+  add_files("--text", options.text, "text whose held-out part is evaluated instead of the run's");
   add_files("--files", options.files,
             "files in the run's data.format to evaluate entirely, instead of --split and --text");
 }

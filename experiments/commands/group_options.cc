@@ -33,15 +33,15 @@ void add_trial_options(CLI::App& app) {
 void add_group_options(CLI::App& app, CommandOptions& options) {
   add_study_folders(app);
   add_list_option(app, "--metric", "COLUMN,...",
-                  "columns to average; append :min or :max to set the better direction (default: "
+                  "columns to average; append :min or :max if lower or higher is better (default: "
                   "the study's metric, loss, tokens_per_s, median_step_ms, bubble and peak_bytes)");
   add_list_option(app, "--by", "COLUMN,...",
                   "columns that define groups (default: all axes except run.seed)");
   add_list_option(app, "--baseline", "COLUMN=VALUE,...",
-                  "groups that others are compared with; each group is compared with the one that "
-                  "matches it in all other columns; none: no comparison (default: the first group, "
-                  "if groups have several trials)");
-  add_text_option(app, "--pair", "COLUMN", "column whose values pair trials for comparison")
+                  "baseline groups; each other group is compared with the baseline group that has "
+                  "the same values in all other columns; none: no comparison (default: the first "
+                  "group, if groups have several trials)");
+  add_text_option(app, "--pair", "COLUMN", "pair trials that have the same value in this column")
       ->default_str("run.seed");
   add_text_option(app, "--test", "TEST",
                   "paired test: t (paired t test) or wilcoxon (signed-rank test)")
@@ -57,15 +57,15 @@ void add_group_options(CLI::App& app, CommandOptions& options) {
       ->default_str("0.95");
   add_equivalent_options(app, "[equivalence] in the study's file");
   add_repeated_option(app, "--to", "METRIC=NUMBER|baseline",
-                      "add a column with the training seconds until a held-out metric reaches a "
-                      "number or the baseline's last value (baseline-0.005: slightly below it); "
-                      "may be repeated");
+                      "add a column with the training time in seconds until a held-out metric "
+                      "reaches a number or the baseline's last value (baseline-0.005: slightly "
+                      "below it); may be repeated");
   add_repeated_option(app, "--where", "COLUMN=VALUE",
-                      "include only trials with this value; if repeated, a trial must match one "
-                      "value of each column");
+                      "include only trials with this value; if repeated, a trial must have one of "
+                      "the values given for each column");
   add_text_option(
       app, "--sort", "COLUMN",
-      "sort by a metric (best first) or by a column of the groups (default: order of the trials)");
+      "sort by a metric (best first) or by a column in --by (default: order of the trials)");
   add_trial_options(app);
   add_passed_flag(app, "--no-notes", "omit the notes below the table");
   add_json_option(app, options);

@@ -60,8 +60,8 @@ const Group* find_group(std::string_view name) {
   return found == std::end(kGroups) ? nullptr : found;
 }
 
-/// The app of the group that the command `name` belongs to. Shortens `name` to its last part:
-/// "draw" of "schedule-draw".
+/// The app of the group that the command `name` belongs to. Shortens `name` to its last part, such
+/// as "draw" for "schedule-draw".
 CLI::App* parent_of(std::string& name, CLI::App& app) {
   const std::string first = name.substr(0, name.find('-'));
   const Group* group = find_group(first);
@@ -84,8 +84,8 @@ void add_commands(std::span<const Entry<Command>> table, CLI::App& app, Runner& 
   }
 }
 
-/// Whether `word`, which may be misspelled, is in the position of a subcommand and is not an
-/// option, config, key or path.
+/// Whether `word`, which is in the position of a subcommand, is a subcommand or may be a misspelled
+/// one, as opposed to an option, config, key or path.
 bool names_subcommand(const CLI::App& group, const std::string& word) {
   if (word == "-h" || word == "--help" || subcommand_of(group, word) != nullptr) return true;
   std::error_code error;
@@ -117,7 +117,7 @@ std::string command_path(const CLI::App* app) {
   return path;
 }
 
-/// Throws if an option that `at` does not have belongs to another command of the same group.
+/// Throws if another command in the group of `at` has this option.
 void refuse_option_of_others(const CLI::App& at, const std::string& argument) {
   const std::string option = argument.substr(0, argument.find('='));
   const CLI::App* group = at.get_parent();
@@ -245,7 +245,7 @@ int run_program(int argc, char** argv) {
 int run_program(int argc, char** argv, const char* name, std::span<const Entry<Command>> commands) {
   // Block signals before slow work: an early signal then stops the run after its first step.
   if (argc > 1 && std::string_view(argv[1]) == "train") hold_stop_signals();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file over the size limit fails write(), not the program
+  std::signal(SIGXFSZ, SIG_IGN);  // write() fails at the file-size limit; the program is not killed
   // Must outlive every exception: destroying it earlier would truncate the error message.
   MpiEnvironment mpi;
   const int code = run_to_exit(mpi, [&] {

@@ -23,12 +23,12 @@ CLI::Option* add_repeated_option(CLI::App& app, const std::string& name, const c
 /// Adds a flag that is passed on.
 void add_passed_flag(CLI::App& app, const std::string& name, const std::string& help);
 
-/// Throws Error{bad_input} if `option` has a value, given or default, to which no file can be
+/// Throws Error{bad_input} if `option`, given or by default, is a path to which no file can be
 /// written.
 void require_passed_output(const CLI::App& app, const std::string& option);
 
 /// Replaces this process with `python3 .../concertina --parsed NAME --OPTION=VALUE...`. NAME is the
-/// path of `app` ("study-table") and the module whose main() runs. Each option is passed once per
+/// command of `app` ("study-table"), whose module's main() runs. Each option is passed once per
 /// value, taken from `resolved`, the command line or the default, in this order. Sets the variable
 /// CONCERTINA to the path of this program. Throws Error{bad_input} if python3 is missing.
 int run_in_python(const CLI::App& app, const std::map<std::string, std::string>& resolved = {});

@@ -69,7 +69,7 @@ int quickstart(const QuickstartCommand& options) {
 void add_quickstart_options(CLI::App& app, QuickstartCommand& options) {
   app.add_option(
          "words", options.words,
-         "arguments of `train` for another text, number of steps or layout, such as run.steps=2000")
+         "arguments for `train`: another text, number of steps or layout, such as run.steps=2000")
       ->type_name("TABLE.KEY=VALUE");
 }
 

@@ -49,8 +49,8 @@ void check_for_stopped(const std::string& directory) {
                 .what = fmt::format("a rank on {} has been stopped by a signal", host_name())});
 }
 
-/// Handles a supervisor's request to this host before the host counts as available: kill leftover
-/// processes of the run and remove snapshots that are no longer needed, or only report its state.
+/// Handles a supervisor's request, after which this host counts as available: kills the run's
+/// leftover processes and removes snapshots that are no longer needed, or only reports its state.
 int answer(const RunCommand& options) {
   if (options.look)
     check_for_stopped(options.here);

@@ -14,7 +14,7 @@
 namespace concertina {
 namespace {
 
-/// The config that `words`, the arguments of `train`, select.
+/// The config that `words`, which are `train` and its arguments, define.
 RunConfig config_of(const std::vector<std::string>& words, const std::string& command) {
   const std::string example = fmt::format("concertina {} --ranks 4 -- train @config.toml", command);
   if (words.empty() || words[0] != "train")
@@ -51,12 +51,12 @@ void add_supervised_options(CLI::App& app, SupervisedOptions& options) {
   app.add_option("--ranks", options.ranks, "ranks per launch (default: parallel.pp x parallel.dp)")
       ->check(whole_number(1, 1 << 20));
   app.add_option("--launcher", options.launcher,
-                 fmt::format("command that starts the ranks (default: \"{}\", with hosts \"{}\")",
+                 fmt::format("command that starts the ranks (default: \"{}\"; with hosts: \"{}\")",
                              kDefaultLauncher, kHostsLauncher))
       ->type_name("CMD");
   app.add_option("--hosts", options.hosts,
-                 "hosts and their slots, for {hosts} in the launcher; those not needed by the "
-                 "ranks are spares (default: the nodes of the Slurm job)")
+                 "hosts and their slots, for {hosts} in the launcher; hosts that the ranks do not "
+                 "need are spares (default: the nodes of the Slurm job)")
       ->type_name("HOST:SLOTS,...");
   app.add_option("command", options.words, "`train` and its arguments, after --")
       ->type_name("-- train ...");

@@ -57,7 +57,7 @@ int run_train(const TrainOptions& options, MpiEnvironment& mpi) {
 
 void add_train_options(CLI::App& app, TrainOptions& options) {
   app.add_flag("--from-scratch", options.mode.from_scratch,
-               "start at step 0 if a run has logs but no checkpoint; renames the logs");
+               "start at step 0 if the run has logs but no checkpoint; renames these logs");
   app.add_flag("--dry-run", options.mode.dry_run,
                "prepare everything up to the first step, describe the run and write nothing");
 }

@@ -1,4 +1,4 @@
-// `concertina verify`: checks that all layouts give the same bits, for a user's model and schedule.
+// `concertina verify`: checks that all layouts of a user's model and schedule give the same bits.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,11 +60,11 @@ nlohmann::ordered_json json_of(const VerifyResult& result) {
           {"differ", result.buckets}};
 }
 
-/// The verdict on `results`, the layouts compared with `reference`.
+/// The verdict on `results`, which compare other layouts with `reference`.
 std::string verdict_of(const std::vector<VerifyResult>& results, const std::string& reference) {
   const auto same = std::ranges::count_if(results, &VerifyResult::same);
   if (same == std::ssize(results))
-    return "every bit of weights, optimizer state, loss and gradient norm is the same\n";
+    return "all weights, optimizer states, losses and gradient norms are bit-identical\n";
   const auto alike = static_cast<std::ptrdiff_t>(differ_alike(results));
   if (alike > same + 1)
     return fmt::format(
@@ -84,7 +84,7 @@ nlohmann::ordered_json json_of(const RunVerdict& verdict) {
 
 std::string text_of(const RunVerdict& verdict) {
   const std::string did =
-      fmt::format("{} of layers frozen, {} of the layout, {} read from the cache",
+      fmt::format("{} to frozen layers, {} to the layout, {} read from the cache",
                   counted(verdict.freezes, "change"), counted(verdict.layouts, "change"),
                   counted(static_cast<std::int64_t>(verdict.cached), "sample"));
   if (verdict.same())
@@ -97,7 +97,7 @@ std::string text_of(const RunVerdict& verdict) {
       verdict.first_step, verdict.layout, fmt::join(verdict.differ, ", "));
 }
 
-/// Compares the run with all its policies against the run without cache and layout policy.
+/// Compares the run with all its policies to the run without the cache and the layout policy.
 int verify_policies(const VerifyOptions& options, MpiEnvironment& mpi) {
   RunConfig config = options.config;
   // The default, the run directory, is not created here.
@@ -110,7 +110,7 @@ int verify_policies(const VerifyOptions& options, MpiEnvironment& mpi) {
   if (prints)
     print_once(fmt::format(
         "comparing the run with freeze.policy = \"{}\", elastic.policy = \"{}\"{} with the "
-        "run without cache and layout policy, {} each, on {}\n",
+        "run without the cache and the layout policy, {} each, on {}\n",
         config.freeze.policy, config.elastic.policy, uses_cache(config) ? " and cache" : "",
         counted(steps, "step"), counted(launch.world.size(), "rank")));
   const RunVerdict verdict = verify_run(launch, steps);
@@ -172,8 +172,8 @@ void add_verify_options(CLI::App& app, VerifyOptions& options) {
       ->check(whole_number(1, 1000000));
   app.add_flag(
          "--run", options.run,
-         "compare the run with its freeze policy, cache and layout policy against the run without "
-         "cache and layout policy")
+         "compare the run with its freeze policy, cache and layout policy to the run without the "
+         "cache and the layout policy")
       ->excludes("--layouts");
   add_json_option(app, options);
 }

@@ -46,7 +46,7 @@ std::optional<ByteSize> parse_byte_size(std::string_view text) {
   const ByteUnit* const unit = find_unit(text.substr(unit_at));
   if (unit == nullptr) return std::nullopt;
   const char* const last = number.data() + number.size();
-  // Parse whole numbers as integers: a double would lose the low bytes of a large one.
+  // Parse whole numbers as integers: a double would lose the low bits of large numbers.
   std::int64_t whole = 0;
   if (const auto [rest, error] = std::from_chars(number.data(), last, whole); rest == last)
     return error == std::errc() && whole < kTooManyBytes / unit->bytes

@@ -52,7 +52,7 @@ void check_divides(const Key& key, const RunConfig& config) {
               fmt::format("{} = one of {}", key.name, list_numbers(divisors(whole))));
 }
 
-/// Suggests values of the chooser that read `idle`, and names what its current value reads instead.
+/// Suggests values of `chooser` that make `idle` take effect, and lists keys that take effect now.
 std::string readers_text(const Key& idle, const Key& chooser, const RunConfig& config) {
   if (idle.readers.empty()) return fmt::format("{} = {}", chooser.name, expected(chooser));
   const std::string chosen = value_text(chooser, config);
@@ -67,8 +67,8 @@ std::string readers_text(const Key& idle, const Key& chooser, const RunConfig& c
   return read.empty() ? fix : fmt::format("{}; {} reads {}", fix, chosen, fmt::join(read, ", "));
 }
 
-/// A key without effect is probably a mistake. A base config may set it for configs that select its
-/// reader.
+/// A key without effect is probably a mistake, unless a base config sets it and the config that
+/// extends the base turns off its chooser.
 void check_effect(const Key& key, const RunConfig& config) {
   const Key* const idle = unread(key, config);
   if (idle == nullptr || is_default(key, config)) return;
@@ -97,7 +97,7 @@ void check_files(const RunConfig& config) {
                       "file paths or globs");
 }
 
-/// Returns the result of `check` and adds the place where the key was set to its errors.
+/// Returns the result of `check`. If it throws, adds the place where the key was set.
 template <class Check>
 auto with_places(const RunConfig& config, const Check& check) try {
   return check();
@@ -105,7 +105,7 @@ auto with_places(const RunConfig& config, const Check& check) try {
   throw_input(error.message(), config.where(error.where()), error.fix());
 }
 
-/// The keys of [freeze] for a model of `layers` layers, of which at most `most` can be frozen.
+/// The rules in [freeze] for a model with `layers` layers, of which at most `most` can be frozen.
 FreezeRules rules_for(const RunConfig& config, int layers, int most) {
   const FreezeSection& freeze = config.freeze;
   const int bound = freeze.max == 0 ? most : std::min(freeze.max, most);

@@ -47,7 +47,7 @@ struct Sections {
 
 /// Two configs are equal if their sections are; the origins of values do not matter.
 struct RunConfig : Sections {
-  /// Compute the logits of all tokens, including those without a loss. Not a config key.
+  /// Whether to compute the logits of all tokens, even of those without a loss. Not a config key.
   bool every_logit = false;
   /// Where each non-default key was last set: "a.toml:3:10" or "command line".
   std::map<std::string, std::string, std::less<>> origins;
@@ -90,13 +90,13 @@ LrSchedule lr_schedule_of(const RunConfig& config, std::int64_t steps);
 std::int64_t freeze_after(const RunConfig& config);
 
 /// The keys of [freeze] for a model. Steps are relative to lr_steps(), so they do not change when
-/// run.steps grows. Throws Error{bad_input} if the keys contradict the model.
+/// run.steps grows. Throws Error{bad_input} if the keys and the model are incompatible.
 FreezeRules freeze_rules(const RunConfig& config, const ModelSpec& model);
 
 /// The keys of [elastic] that limit what a layout policy may change.
 LayoutOptions layout_options(const RunConfig& config);
 
-/// Throws Error{bad_input} for the first pair of keys that contradict each other.
+/// Throws Error{bad_input} for the first rule that the keys break.
 void validate(const RunConfig& config);
 
 }  // namespace concertina

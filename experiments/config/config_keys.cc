@@ -70,7 +70,7 @@ OptionValues& values_of(OptionValues& all, std::string_view /*entry*/) {
   return all;
 }
 
-/// The key for an option of a registry entry, whose values are in `all`.
+/// The key for an option of a registry entry. `all` returns the option values of all entries.
 template <class Options>
 Key option_key(std::string name, const Option& one, std::string_view chooser,
                std::string_view entry, Options& (*all)(RunConfig& config)) {

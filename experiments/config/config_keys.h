@@ -44,7 +44,7 @@ enum class KeyRole : std::uint8_t {
   run_name,    // the name of the run
   run_place,   // a location for the run's files, which may differ by host
   host_place,  // a location for files that are private to a host
-  host,        // a setting that suits a host
+  host,        // a setting that depends on the host
 };
 
 struct Key {
@@ -53,25 +53,25 @@ struct Key {
   std::string_view meaning{};
   Range range{};                            // numbers only
   std::vector<std::string_view> choices{};  // strings only; empty: any string
-  /// For strings with choices: whether a string names a file instead; null if none does.
+  /// For strings with choices: whether a string names a file instead; null if files are invalid.
   bool (*is_file)(const std::string& text) = nullptr;
   bool is_path = false;        // strings: paths outside the run directory
   std::string_view divides{};  // the key whose value this one must divide, unless it is 0
   /// Which other keys each choice reads. A key that no choice lists is always read.
   std::vector<std::pair<std::string_view, std::vector<std::string_view>>> reads{};
-  /// The inverse of `reads`: the key that decides whether this one is read, and the choices that
-  /// read it. If empty, all choices that do not turn something off.
+  /// The inverse of `reads`: the key that decides whether this one is read, and its choices that
+  /// read this one. If `readers` is empty, these are all choices that do not turn something off.
   std::string_view chosen_by{};
   std::vector<std::string_view> readers{};
   KeyRole role = KeyRole::of_section;
-  bool is_option = false;  // an option of an entry of a registry
+  bool is_option = false;  // an option of a registry entry
 
   /// Like field(), for a config that must not be modified through it.
   KeyField field_to_read(const RunConfig& config) const {
     return field(const_cast<RunConfig&>(config));
   }
   std::string_view section() const { return name.substr(0, name.find('.')); }
-  /// "global" of "batch.global", "llama.kv_heads" of "model.llama.kv_heads".
+  /// "global" for "batch.global", "llama.kv_heads" for "model.llama.kv_heads".
   std::string_view within() const { return name.substr(name.find('.') + 1); }
 };
 
@@ -104,10 +104,10 @@ std::span<const Key> config_keys();
 const Key* find_key(std::string_view name);
 /// The role of the key with that name; KeyRole::other if there is no such key.
 KeyRole role_of(std::string_view name);
-/// Whether the key has an effect, that is, the chosen value of chosen_by reads it.
+/// Whether the key has an effect, that is, whether the value of chosen_by reads it.
 bool applies(const Key& key, const RunConfig& config);
-/// The key that disables this one because its chooser does not read it: the key itself or a chooser
-/// further up. Null if the key has an effect.
+/// Why the key has no effect: the key itself, or a chooser above it, that is not read because of
+/// the value of its own chooser. Null if the key has an effect.
 const Key* unread(const Key& key, const RunConfig& config);
 /// Whether the key is set to a value that turns something off: "none", "never", 0.
 bool is_off(const Key& key, const RunConfig& config);

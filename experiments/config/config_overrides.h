@@ -1,5 +1,5 @@
-// Changes to a run's layout that a user requests, as keys on top of the run's config. Invariant:
-// training results do not change, only how ranks share the work.
+// Changes to a run's layout that a user requests, as keys that override the run's config.
+// Invariant: they affect only how ranks share the work, not the results of training.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@
 
 namespace concertina {
 
-/// Reads one overlay, whose keys replace those of `config`. `source` is the file name in errors.
+/// Reads one overlay, whose keys override those in `config`. `source` is the file name in errors.
 void read_config(std::string_view toml, const std::string& source, RunConfig& config);
 /// Reads an overlay from a file. Throws Error{bad_input} if it cannot be read.
 void read_config_file(const std::string& path, RunConfig& config);
@@ -23,7 +23,7 @@ void set_config(std::string_view assignment, RunConfig& config);
 void set_key(const std::string& name, std::string_view value, const std::string& source,
              RunConfig& config);
 
-/// Writes all keys, including defaults but excluding options of entries not chosen, as a
+/// Writes all keys, including defaults but not the options of entries that are not chosen, as a
 /// `config.toml` that reproduces the run.
 std::string write_config(const RunConfig& config);
 

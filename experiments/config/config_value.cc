@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kForm =
     "a list of pipelines, each {stages = [{rank = 0, units = [0, 4]}, ...], microbatches = [0, 4]}";
 
-/// Reads parallel.layout. Coverage of units and microbatches is checked once the model is known.
+/// Reads parallel.layout. Whether it covers all units and microbatches is checked elsewhere.
 class LayoutReader {
  public:
   explicit LayoutReader(const TomlSource& source) : source_(source) {}
@@ -173,7 +173,7 @@ class ValueReader {
       source_.out_of_range(node, key_.name, fix_);
   }
 
-  /// Kernels use fp32, where rounding must not move the value to an excluded end of its range.
+  /// Kernels use fp32: rounding to it must not move the value to an excluded end of its range.
   void require_fp32(const toml::node& node, double value) const {
     const auto rounded = static_cast<double>(static_cast<float>(value));
     const Range& range = key_.range;

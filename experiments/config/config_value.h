@@ -13,7 +13,7 @@ namespace concertina {
 void assign_key(const std::string& key, const toml::node& value, const TomlSource& source,
                 RunConfig& config);
 
-/// Throws Error{bad_input} naming the nearest key and the keys of the section.
+/// Throws Error{bad_input} that names the nearest key and the keys in the section.
 [[noreturn]] void unknown_key(const std::string& key, std::string where);
 
 }  // namespace concertina

@@ -10,16 +10,16 @@
 
 namespace concertina {
 
-/// Whether `text` names a file: it has a '/', ends in ".csv", or is not in the registry of
-/// schedules and a file of that name exists.
+/// Whether `text` names a file: it contains a '/', ends in ".csv", or is not a registered schedule
+/// but the name of an existing file.
 bool is_schedule_file(const std::string& text);
 
-/// Maximum file size; a longer file would have more actions than a plan may have (kMostActions).
+/// Maximum file size; a larger file would have more actions than a plan may have (kMostActions).
 inline constexpr std::uint64_t kMostScheduleBytes = std::uint64_t{256} << 20;
 
-/// Throws Error{bad_input} if the file cannot be read or parsed. The schedule is not validated yet.
+/// Throws Error{bad_input} if the file cannot be read or parsed. Does not validate the schedule.
 ScheduleFile read_schedule_file(const std::string& path);
-/// Reads the file if `parallel.schedule` names one; returns nothing for a schedule of the registry.
+/// Reads the file if `parallel.schedule` names one; returns nothing for a registered schedule.
 std::optional<ScheduleFile> own_schedule(const std::string& schedule);
 
 }  // namespace concertina

@@ -44,13 +44,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Rates per second: synchronous small writes, and bytes of large writes. 0: not measured.
+/// Small synchronous writes per second, and bytes per second in large writes. 0: not measured.
 struct DiskSpeed {
   double syncs = 0, written = 0;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DiskSpeed, syncs, written)
 
-/// The median of each value; the better of the two middle ones for an even count.
+/// The median of each value; the better of the two middle values for an even count.
 LinkSpeed better_middle(std::vector<LinkSpeed> links) {
   if (links.empty()) return {};
   const auto middle = links.begin() + static_cast<std::ptrdiff_t>((links.size() - 1) / 2);
@@ -60,8 +60,8 @@ LinkSpeed better_middle(std::vector<LinkSpeed> links) {
   return {latency, middle->bandwidth};
 }
 
-/// The median over hosts of each host's median link, which one slow host does not affect, even
-/// among three.
+/// The median over hosts of each host's median link, which a single slow host does not affect, even
+/// if there are only three hosts.
 LinkSpeed typical_link(const std::vector<LinkSpeed>& links, std::size_t hosts) {
   std::vector<LinkSpeed> typical;
   for (std::size_t host = 0; hosts > 1 && host < hosts; ++host) {
@@ -73,7 +73,7 @@ LinkSpeed typical_link(const std::vector<LinkSpeed>& links, std::size_t hosts) {
   return better_middle(std::move(typical));
 }
 
-/// `values`: syncs and written bytes of each disk.
+/// `values`: `syncs` and `written` of each disk.
 DiskSpeed typical_disk(const std::vector<double>& values) {
   std::vector<double> syncs, written;
   for (std::size_t i = 0; i < values.size(); i += 2)
@@ -105,7 +105,7 @@ std::map<std::string, std::string> environment_that_matters() {
   return found;
 }
 
-/// Seconds that the CPUs of this host have been busy since boot.
+/// The total seconds for which these CPUs of this host have been busy since boot.
 double worked_seconds(const std::set<int>& cpus) {
   std::ifstream file("/proc/stat");
   double ticks = 0;
@@ -169,8 +169,8 @@ double clock_ahead(Communicator& hosts) {
   return mine - gather_values(hosts, std::span(&mine, 1))[0] - steady.offset;
 }
 
-/// Measures each pair of hosts in one of hosts - 1 rounds, and pairs with a seemingly slow link
-/// again, for a limited time and only those from the first rounds. Collective.
+/// Measures the link between each pair of hosts, in rounds. Then repeats the first rounds for pairs
+/// whose link seems slow, for a limited time. Collective.
 std::vector<LinkSpeed> measure_links(Communicator& hosts, Watchdog& watchdog) {
   constexpr double kAgainSeconds = 3, kNever = std::numeric_limits<double>::infinity();
   constexpr int kRoundsAgain = 16;
@@ -205,7 +205,7 @@ std::vector<LinkSpeed> measure_links(Communicator& hosts, Watchdog& watchdog) {
   return all;
 }
 
-/// Keeps the better of the old and new values.
+/// Measures writes in `directory`. `disk` keeps the better of the old and new values.
 void measure_writes(const std::string& directory, nlohmann::json& host, DiskSpeed& disk) try {
   constexpr std::size_t kPage = 4096, kPiece = std::size_t{1} << 20, kMost = 32;
   constexpr double kSeconds = 0.5;
@@ -214,7 +214,7 @@ void measure_writes(const std::string& directory, nlohmann::json& host, DiskSpee
   ::unlink(file.path().c_str());
   const std::vector<std::byte> data(kPiece, std::byte{1});
   host["reserves"] = ::fallocate(file.descriptor(), 0, 0, kPage) == 0 || errno == ENOSPC;
-  std::vector<double> seconds;  // of each synchronous write, since others may write meanwhile
+  std::vector<double> seconds;  // per synchronous write, because others may write meanwhile
   double start = now(), end = start + kSeconds;
   for (double before = start; seconds.size() < kMost && before < end; before = now()) {
     file.write_at(0, std::span(data).first(kPage));
@@ -282,13 +282,13 @@ DiskSpeed try_directory(Communicator& hosts, const std::string& directory, nlohm
   return typical;
 }
 
-/// The work of one rank per host. Collective over these ranks.
+/// The measurements by one rank per host. Collective over these ranks.
 void measure_hosts(Communicator& hosts, nlohmann::json host, nlohmann::json& facts,
                    Watchdog& watchdog) {
   const std::vector<LinkSpeed> links = measure_links(hosts, watchdog);
-  watchdog.at("compares the clocks of hosts");
-  host["ahead"] = clock_ahead(hosts);  // seconds before the first host's
-  watchdog.at("tries the directory of runs");
+  watchdog.at("compares the hosts' clocks");
+  host["ahead"] = clock_ahead(hosts);  // seconds ahead of the first host's clock
+  watchdog.at("tests the directory of runs");
   const DiskSpeed disk = try_directory(hosts, facts["directory"], host);
   watchdog.at("gathers the results of hosts");
   facts["hosts"] = gather_json_on_first(hosts, host);
@@ -306,7 +306,7 @@ void measure_hosts(Communicator& hosts, nlohmann::json host, nlohmann::json& fac
 }  // namespace
 
 std::optional<int> opponent(int host, int round, int hosts) {
-  const int last = hosts - 1 + hosts % 2;  // odd; the one that stays in place
+  const int last = hosts - 1 + hosts % 2;  // odd; the host that stays in place
   int other =
       host == last ? round * ((last + 1) / 2) % last : ((round - host) % last + last) % last;
   if (other == host) other = last;
@@ -315,7 +315,7 @@ std::optional<int> opponent(int host, int round, int hosts) {
 
 nlohmann::json measure_cluster(MpiEnvironment& mpi, const std::string& directory, int threads) {
   Communicator& world = mpi.world();
-  constexpr std::chrono::seconds kSilence{24};  // the launch aborts a quarter of that later
+  constexpr std::chrono::seconds kSilence{24};  // the launch aborts after a quarter more
   const auto end = [&](const std::string& report) { end_hung_launch(world.rank(), report); };
   auto watchdog = std::make_unique<Watchdog>(world.rank(), kSilence, end);
   watchdog->at("gathers the results of ranks");
@@ -351,7 +351,7 @@ nlohmann::json measure_cluster(MpiEnvironment& mpi, const std::string& directory
   const double looped = looped_bytes();
   if (local->size() > 1 && local->rank() < 2)
     host["local"] = probe_speed(*local, 1 - local->rank(), speaks);
-  host["looped"] = looped_bytes() - looped;  // through its network interface to itself
+  host["looped"] = looped_bytes() - looped;  // sent to itself through a network interface
   if (speaks) measure_hosts(*speakers, std::move(host), facts, *watchdog);
   watchdog.reset();  // the others wait for the measuring rank, however long it takes
   std::byte done{};

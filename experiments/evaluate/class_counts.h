@@ -13,7 +13,7 @@ struct Metric {
   std::string name{};
   double value = 0;
   bool minimise = false;  // smaller is better
-  bool share = true;      // a share of 1, shown in percent
+  bool share = true;      // a fraction, shown as a percentage
 };
 
 /// Confusion matrix: counts[label * classes + prediction].
@@ -49,7 +49,7 @@ struct ClassCounts {
 };
 ClassCounts counts_of(const Confusion& confusion, std::size_t one);
 
-/// Returns accuracy; for two classes also precision, recall and f1 of the second one, as in GLUE;
+/// Returns accuracy; for two classes also the second one's precision, recall and f1, as in GLUE;
 /// for more classes macro_precision, macro_recall and macro_f1, averaged over the classes that
 /// occur as a label or a prediction (micro averages equal the accuracy); and matthews_correlation
 /// (Gorodkin 2004).

@@ -1,4 +1,4 @@
-// Sample classes, predicted as the most likely one.
+// Predicts the class of each sample: the most likely class.
 #include <algorithm>
 
 #include "core/error.h"

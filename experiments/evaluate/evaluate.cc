@@ -101,7 +101,7 @@ std::string confusion_text(const Validation& validation, std::span<const std::st
 
 namespace {
 
-/// Sends predictions for held-out samples from the ranks of the last stages to all ranks.
+/// Sends predictions for held-out samples from the ranks that run last stages to all ranks.
 class Answers {
  public:
   Answers(Trainer& trainer, const std::shared_ptr<const Dataset>& dataset, Split split,
@@ -160,7 +160,7 @@ class Answers {
   const SampleLogits& see_;
   std::unique_ptr<Predictions> predictions_;
   std::int64_t first_ = 0, count_ = 0;
-  std::vector<double> mine_, all_;  // of this batch, 0 if another rank has it; of all samples
+  std::vector<double> mine_, all_;  // for this batch (0 if on another rank); for all samples
   std::vector<std::byte> scratch_;
 };
 

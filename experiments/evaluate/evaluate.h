@@ -16,8 +16,8 @@
 
 namespace concertina {
 
-/// Held-out tokens per batch of `eval.batches` and `eval.periodic_batches`, independent of
-/// batch.global and model.context.
+/// Held-out tokens per batch as counted by `eval.batches` and `eval.periodic_batches`, independent
+/// of batch.global and model.context.
 inline constexpr std::int64_t kEvaluationBatch = 4096;
 
 /// Batches that `train` evaluates if eval.batches is -1; a few seconds for a small model.
@@ -31,7 +31,7 @@ std::int64_t periodic_batches(const EvalSection& eval);
 struct HeldOut {
   Split split = Split::validation;  // or test
   std::int64_t batches = 0;
-  /// Called during the evaluation with the finished and total targets and the seconds so far.
+  /// Called during the evaluation with the numbers of finished and all targets, and seconds so far.
   std::function<void(std::int64_t done, std::int64_t of, double seconds)> progress{};
 };
 
@@ -44,7 +44,7 @@ struct Measure {
 struct Validation {
   double loss = 0;                   // mean over the targets in nats
   bool tokens = false;               // targets are tokens, so that e^loss is a perplexity
-  std::int64_t targets = 0, of = 0;  // targets scored, and total of the split
+  std::int64_t targets = 0, of = 0;  // numbers of targets: scored, and in the split
   double seconds = 0;                // duration
   std::vector<Metric> metrics{};     // metrics of the task besides the loss
   Confusion confusion{};             // for classification
@@ -77,16 +77,16 @@ nlohmann::ordered_json confusion_json(const Validation& validation,
 /// Formats the confusion matrix as a table, for at most 10 classes.
 std::string confusion_text(const Validation& validation, std::span<const std::string> names);
 
-/// Evaluates `held_out`, a part of `dataset`. Collective. The result has the same bits in any
-/// layout, since losses are summed in microbatch order. Without targets the loss is 0. `stop` is
-/// called after each batch on all ranks and must return the same on all; true ends the evaluation
-/// with an unusable result. For a mixture the loss is the mean over the targets of all sources, and
-/// the loss of each source is a metric, loss_<source>.
+/// Evaluates `held_out`, a part of `dataset`. Collective. The result is bit-identical in all
+/// layouts, since losses are summed in microbatch order. Without targets, the loss is 0. `stop` is
+/// called after each batch, and must return the same value on all ranks; true ends the evaluation
+/// with an unusable result. For a mixture, the loss is the mean over the targets of all sources,
+/// and the loss of each source is a metric, loss_<source>.
 Validation evaluate(Trainer& trainer, std::shared_ptr<const Dataset> dataset,
                     const HeldOut& held_out, const std::function<bool()>& stop = {},
                     const SampleLogits& see = {});
 
-/// Throws a failure that names `step` if the loss is not finite.
+/// Throws an error that names `step` if the loss is not finite.
 void require_finite(const Validation& validation, std::int64_t step);
 
 }  // namespace concertina

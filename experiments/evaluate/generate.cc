@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kTokensBetweenStops = 16;
 
-/// The same context, the end of the text so far, for every sample of a microbatch.
+/// Provides the same context, the end of the text so far, for every sample of a microbatch.
 class ContextSource final : public BatchSource {
  public:
   ContextSource(const std::vector<std::int32_t>& text, std::int64_t tokens)
@@ -72,8 +72,8 @@ std::vector<std::int32_t> prompt_tokens(const ModelSpec& model, const Tokenizer&
                                         const std::string& prompt) {
   if (!writes_text(model))
     throw_input("this model does not predict next tokens and cannot generate text", "model.task",
-                "\"causal-lm\" in a family with a causal mask, gpt or llama; or generate.tokens = "
-                "0 for training");
+                "\"causal-lm\" in a model family with a causal mask, such as gpt; or "
+                "generate.tokens = 0 for training");
   std::vector<std::int32_t> text = tokenizer.tokens(prompt);
   if (text.empty())
     throw_input("the prompt is empty", "generate.prompt", "at least one byte, e.g. \"\\n\"");

@@ -107,7 +107,7 @@ void PredictionRows::add_class(std::span<const double> logits, Line& line) const
   line["logits"] = logits;
 }
 
-/// Adds one number, or a list of several.
+/// Adds a single score as a number, and several scores as a list.
 void PredictionRows::add_scores(std::span<const double> logits, Line& line) const {
   const std::vector<double> right(scores_.begin(), scores_.end());
   line["score"] = right.size() == 1 ? Line(right[0]) : Line(right);

@@ -14,8 +14,8 @@ namespace concertina {
 
 class PredictionRows {
  public:
-  /// Prepares rows of `split` for `path`, FILE.csv or FILE.jsonl. Throws Error{bad_input} for any
-  /// other extension, or if the model predicts neither classes nor scores.
+  /// Prepares to write rows for `split` to `path`, FILE.csv or FILE.jsonl. Throws Error{bad_input}
+  /// for any other extension, or if the model predicts neither classes nor scores.
   PredictionRows(Trainer& trainer, std::shared_ptr<const Dataset> dataset, Split split,
                  std::string path);
 
@@ -47,7 +47,7 @@ class PredictionRows {
   std::vector<float> scores_;
   std::vector<View> views_;
   std::size_t each_ = 0;      // numbers per sample: logits, or the class of each token
-  std::vector<double> mine_;  // the sample and its numbers
+  std::vector<double> mine_;  // for each sample on this rank: its index, then its numbers
 };
 
 }  // namespace concertina

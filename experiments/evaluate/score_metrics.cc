@@ -57,8 +57,8 @@ TagParts parts_of(std::string_view name) {
 
 using Entity = std::tuple<std::string_view, std::size_t, std::size_t>;  // kind, first word, end
 
-/// The entities of a sentence. One starts at a B, or at an I that does not follow a word of its
-/// kind.
+/// The entities of a sentence. An entity starts at a B, or at an I that does not follow a word of
+/// the same kind.
 std::set<Entity> entities(std::span<const std::size_t> tags, std::span<const TagParts> parts) {
   std::set<Entity> found;
   for (std::size_t first = 0, end = 0; first < tags.size(); first = std::max(end, first + 1)) {

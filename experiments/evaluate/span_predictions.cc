@@ -1,4 +1,4 @@
-// Answers to questions, scored as by SQuAD's script.
+// Answers to questions, scored as in SQuAD's script.
 #include <algorithm>
 #include <numeric>
 
@@ -9,8 +9,8 @@
 namespace concertina {
 namespace {
 
-/// Exact match and F1 of the most likely span of a question, of at most 30 tokens, among the 20
-/// most likely starts and ends of each of its samples (Devlin et al. 2019, released code).
+/// Exact match and F1 of each question's most likely span of at most 30 tokens, from the 20 most
+/// likely starts and ends in each of its samples (Devlin et al. 2019, released code).
 class SpanPredictions final : public Predictions {
  public:
   SpanPredictions(std::shared_ptr<const Dataset> dataset, const QuestionAnswers& questions,
@@ -23,7 +23,7 @@ class SpanPredictions final : public Predictions {
   std::vector<Metric> metrics(std::span<const double> numbers) const override;
 
  private:
-  enum Number { kStart, kEnd, kScore, kNumbers };  // a start of -1: no span of the text
+  enum Number { kStart, kEnd, kScore, kNumbers };  // a start of -1: no span contains text
   static constexpr std::size_t kLikeliest = 20;
   static constexpr std::int32_t kLongest = 30;
 
@@ -31,7 +31,7 @@ class SpanPredictions final : public Predictions {
     std::int32_t start = -1, end = -1;
     double score = 0;
   };
-  /// The positions of the largest logits of column `column` of logits[T,2], best first.
+  /// The positions of the largest logits in column `column` of logits[T,2], best first.
   static std::vector<std::int32_t> likeliest(std::span<const float> logits, std::size_t column);
 
   std::shared_ptr<const Dataset> dataset_;

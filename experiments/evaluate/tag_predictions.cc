@@ -1,4 +1,4 @@
-// Word classes, predicted at the first token of each word as the most likely one.
+// Predicts the class of each word: the most likely class at the word's first token.
 #include <algorithm>
 
 #include "experiments/evaluate/predictions.h"

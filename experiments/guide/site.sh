@@ -3,8 +3,8 @@
 # Requires mkdocs with the material theme: apt-get install mkdocs-material, or pip install mkdocs-material.
 # If doxygen is installed, api/ on the site documents the C++ interfaces.
 # usage: bash experiments/guide/site.sh [--out DIR] [--serve]
-# --out: default build/site; --serve: serves it at http://localhost:8000 (from files alone, search does not work)
-# Exit code 77 (a skipped test to Meson): mkdocs or the theme is missing.
+# --out: default build/site; --serve: serves it at http://localhost:8000 (search needs a server)
+# Exit code 77 (to Meson, a skipped test): mkdocs or the theme is missing.
 set -euo pipefail
 out=build/site serve=
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -10,7 +10,7 @@
 namespace concertina {
 
 /// exported_tokenizer(); generation_config.json of a causal model; preprocessor_config.json of a
-/// model that reads images, with the run's mean and deviation, or those that the model came with.
+/// model that reads images, with the run's mean and deviation, or the original model's.
 FileTexts exported_files(const RunConfig& config);
 
 /// transformers' pipeline for the model, such as "text-classification"; empty if there is none.
@@ -19,15 +19,15 @@ std::string pipeline_of(const RunConfig& config);
 /// Everything transformers needs to turn text into the inputs that the model of `config` was
 /// trained on: the tokenizer's files, a tokenizer.json (except for a SentencePiece model) and a
 /// tokenizer_config.json. Marks that the run put around texts and that the files lack are written
-/// to tokenizer.json. Empty for a model that reads no tokens. Input errors: those of
+/// to tokenizer.json. Empty for a model that reads no tokens. Input errors: as for
 /// make_tokenizer().
 FileTexts exported_tokenizer(const RunConfig& config);
 
 /// Whether the model predicts the next token.
 bool is_causal(const RunConfig& config);
 
-/// The text of a model card; the user must fill in the licence. `step`: the step of the weights.
-/// Metrics are those that the run recorded at this step.
+/// The text of a model card; the user must fill in the license. `step`: the step of the weights.
+/// The metrics are the ones that the run recorded at this step.
 std::string model_card(const StoredRun& run, std::int64_t step);
 
 }  // namespace concertina

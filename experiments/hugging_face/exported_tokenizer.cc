@@ -56,7 +56,7 @@ void add_marks(const SentenceEncoder& encoder, const Tokenizer& tokenizer, Speci
                                        Role{SpecialToken::padding, encoder.padding(), "[PAD]"},
                                        Role{SpecialToken::mask, encoder.mask(), "[MASK]"}}) {
     if (role == SpecialToken::padding && all.ids.contains(role) && all.ids[role] != id)
-      all.ids.erase(role);  // the padding token of the files also ends texts
+      all.ids.erase(role);  // in the files, the padding token also ends texts
     if (id < tokenizer.vocabulary() && !all.names.contains(id)) continue;
     if (role == SpecialToken::mask && id < tokenizer.vocabulary() && !all.ids.contains(role))
       continue;

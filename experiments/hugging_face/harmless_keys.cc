@@ -6,7 +6,7 @@
 namespace concertina {
 namespace {
 
-/// Keys, and the reason why they do not affect results.
+/// Keys that do not affect results, and why.
 struct Harmless {
   std::string_view why;
   std::array<std::string_view, 15> keys;

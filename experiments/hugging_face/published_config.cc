@@ -76,7 +76,7 @@ void check_rules(const PublishedConfig& published) {
   }
   for (const auto& [key, value] : published.values)
     if (!known.contains(key) && !is_harmless(key))
-      throw_input(fmt::format("unknown key '{}' of a {}, which may change results",
+      throw_input(fmt::format("unknown key '{}' of a {} model, which may change results",
                               key.substr(0, 60), published.type),
                   published.path, "remove it from config.json if it does not");
 }
@@ -85,8 +85,8 @@ std::string all_types() {
   return fmt::format("{}", fmt::join(names_of(published_models()), ", "));
 }
 
-/// The model type for a config.json without one, as early versions wrote: the type whose tensor
-/// names begin like those of the folder; of several, the one with the architecture.
+/// The model type for a config.json that lacks one, as in early versions: the type whose tensor
+/// names begin like the folder's; if there are several, the one that has the architecture.
 std::string type_of_tensors(const std::string& folder, const std::string& path,
                             const PublishedJson& file) {
   std::set<std::string> found;
@@ -138,8 +138,8 @@ std::string task_of_architecture(const PublishedConfig& published, const Publish
               published.path, "one of: " + all);
 }
 
-/// Selects the task of an architecture that has several, as transformers does in training. Without
-/// problem_type, one class is a score.
+/// Selects the task for an architecture with several, as transformers does in training. Without
+/// problem_type, a single class means regression.
 std::string task_of_problem(const PublishedConfig& published) {
   const auto declared = published.values.find("problem_type");
   if (declared == published.values.end())
@@ -153,8 +153,8 @@ std::string task_of_problem(const PublishedConfig& published) {
       "\"regression\"");
 }
 
-/// The value as text of a config key: numbers and booleans as in JSON, names by the table. Input
-/// errors: an unknown name, or something other than an expected number.
+/// The value as config text: numbers and booleans as in JSON, names translated by the table. Input
+/// errors: an unknown name, or a value that should be a number but is not.
 std::string config_text(const PublishedConfig& published, const KeyMapping& key,
                         const PublishedJson& value) {
   if (key.words.empty()) {
@@ -174,14 +174,14 @@ std::string config_text(const PublishedConfig& published, const KeyMapping& key,
               published.path, "one of: " + all);
 }
 
-/// One of their keys that sets one of ours.
+/// A key of config.json that sets one of our keys.
 struct DeclaredValue {
   const KeyMapping* key = nullptr;
-  std::string text;  // as text of our config key
+  std::string text;  // the value as config text
 };
 
 /// The value of one of our keys; nullopt if neither the file nor transformers' defaults have it.
-/// Input error: two of their keys disagree, and versions of transformers differ in which they use.
+/// Input error: two keys of the file disagree, and transformers' versions differ in which they use.
 std::optional<DeclaredValue> declared_value(const PublishedConfig& published,
                                             std::string_view ours) {
   const KeyMapping* default_value = nullptr;

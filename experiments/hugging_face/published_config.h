@@ -28,8 +28,8 @@ struct PublishedConfig {
   std::set<std::string> nulls;  // the keys that are null
   const HuggingFace* table = nullptr;
 
-  /// The rows of the position table before the first position; `default_value` is the number for
-  /// the type.
+  /// The number of rows of the position table before the first position; `default_value`: the
+  /// default for the type.
   std::int64_t rows_before(std::int64_t default_value) const;
 };
 
@@ -48,7 +48,7 @@ bool keeps_classes(const std::string& task, const RunConfig& config);
 /// results, an unknown key.
 PublishedConfig read_published_config(const std::string& folder);
 
-/// Sets the keys of [model] that follow from `published` and that no file or --set has set. Input
+/// Sets the keys of [model] that `published` determines and that no file or --set has set. Input
 /// error: a key is set to a different value.
 void adopt_published(const PublishedConfig& published, RunConfig& config);
 

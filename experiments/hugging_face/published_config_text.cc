@@ -50,8 +50,8 @@ PublishedJson written_value(const RunConfig& config, const KeyMapping& key) {
   return value;
 }
 
-/// The padding token of a run whose head reads the last non-padding token, which transformers finds
-/// by it. nullopt: nothing depends on it, or the run has no data.
+/// The padding token, which transformers uses to find the last non-padding token for the head.
+/// nullopt: nothing depends on it, or the run has no data.
 std::optional<std::int64_t> padding_token(const RunConfig& config) {
   if (data_files(config).empty()) return std::nullopt;
   const std::vector<Field> reads = model_of(config)->spec().units.back().reads;
@@ -81,7 +81,7 @@ std::string_view task_name(const RunConfig& config) {
              : lookup(models(), config.model.family, "model family", "model.family").default_task;
 }
 
-/// The class of the type for the task of `config`; null if it has none.
+/// transformers' class of this model type for the task of `config`; null if the type has none.
 const Architecture* architecture_of(const HuggingFace& table, const RunConfig& config) {
   const std::string_view task = task_name(config);
   const bool sequence =
@@ -130,7 +130,7 @@ std::optional<PublishedConfig> kept_config(const RunConfig& config) {
 }
 
 /// The content of the model's own config.json besides what we would write, such as special tokens,
-/// and names of classes if their number is unchanged; empty for another type.
+/// and the class names if their number is unchanged; empty for another type.
 PublishedJson kept_rest(const RunConfig& config, const HuggingFace& table, std::string_view task) {
   const std::optional<PublishedConfig> kept = kept_config(config);
   if (!kept || kept->table != &table) return PublishedJson::object();
@@ -184,7 +184,7 @@ void keep_published_config(const std::string& folder, const RunConfig& config) {
   if (std::error_code error; !std::filesystem::exists(path, error)) return;
   make_directories(kept_folder(config));
   std::string text = read_file(path, kMostConfigBytes);
-  // Its type was derived from its tensors, which are not kept.
+  // Without model_type, the type is derived from the tensors, which are not kept.
   if (auto file = nlohmann::ordered_json::parse(text); !file.contains("model_type")) {
     file["model_type"] = read_published_config(folder).type;
     text = file.dump(2) + "\n";

@@ -17,16 +17,16 @@ std::string kept_folder(const RunConfig& config);
 /// The copied text if it agrees with `config` and `type`; otherwise nullopt.
 std::optional<std::string> kept_published_config(const RunConfig& config, const std::string& type);
 
-/// The rows of the position table before the first position: those of the kept config.json if the
-/// model is stored as the same type again, otherwise `default_value`, the number for the type.
+/// The number of rows of the position table before the first position: as in the kept config.json
+/// if the model is stored as the same type again, otherwise `default_value`, the type's default.
 std::int64_t rows_before_positions(const RunConfig& config, std::int64_t default_value);
 
 /// The text of a config.json for the model of `config`. Input errors: a family or task for which
 /// transformers has no model. `type`: the type of the weights, such as "float32".
 std::string published_config_text(const RunConfig& config, const std::string& type);
 
-/// The type that the model of `config` is stored as, and its table: the type it came as, or the
-/// first that can express it completely. Input error: there is none.
+/// The type as which the model of `config` is stored, and its table: the original type, or the
+/// first type that can express the model completely. Input error: no type can.
 const Entry<HuggingFace>& hugging_face_of(const RunConfig& config);
 
 }  // namespace concertina

@@ -27,7 +27,7 @@ class PublishedPieces {
   std::int64_t elements() const { return rows_ * columns_; }
   /// Whether a tensor of `shape` matches `piece`, possibly with more rows at its end if allowed.
   bool fits(const PublishedPiece& piece, const std::vector<std::int64_t>& shape) const;
-  /// The first of their elements that is one of ours, and the number of these.
+  /// The index of the first of their elements that ours contains, and the number of such elements.
   std::int64_t first(const PublishedPiece& piece) const;
   std::int64_t count(const PublishedPiece& piece) const { return rows_ * piece.columns; }
 

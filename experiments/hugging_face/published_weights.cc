@@ -47,7 +47,7 @@ PublishedWeights::PublishedWeights(const std::string& folder, const PublishedCon
     : folder_(folder) {
   const HuggingFace& table = *published.table;
   const std::vector<std::string> names = names_of_today(table);
-  // Names in a body alone lack the prefix that they have in a model with a head.
+  // In a body without a head, names lack the prefix that they have in a model with a head.
   const bool whole =
       std::ranges::any_of(names, [&](const std::string& n) { return n.starts_with(table.body); });
   if (!whole) body_ = table.body;
@@ -217,7 +217,7 @@ void write_published(const std::string& folder, const RunConfig& config, StoredT
       tensors.push_back({piece.name, type, piece.shape, 0});
       places[piece.name] = {&one, &piece};
     }
-  std::map<std::string, std::string> others;  // our names that differ from those of the pieces
+  std::map<std::string, std::string> others;  // our names where they differ from rule().ours
   if (!untied.empty()) {
     const auto& [head, body] = hugging_face_of(config).value.copies[0];
     places[head] = places.at(body);

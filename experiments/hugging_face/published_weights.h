@@ -17,8 +17,8 @@ namespace concertina {
 class PublishedWeights {
  public:
   /// `config`: the config of the model, with the values of `published`. Reads only the headers of
-  /// the files and creates no model. Input errors: tensors that are missing, unexpected or of the
-  /// wrong shape, by name and file.
+  /// the files and creates no model. Input errors, which give name and file: tensors that are
+  /// missing, unexpected or of the wrong shape.
   PublishedWeights(const std::string& folder, const PublishedConfig& published,
                    const RunConfig& config);
 

@@ -69,7 +69,7 @@ void log_source(Trainer& trainer, const std::string& source,
   if (trainer.world().rank() != 0) return;
   log::info("starting from the weights of {}", source);
   if (!missing.empty()) log::info("initialized, not in the source: {}", fmt::join(missing, ", "));
-  if (!left_out.empty()) log::info("not used from the source: {}", fmt::join(left_out, ", "));
+  if (!left_out.empty()) log::info("in the source, but not used: {}", fmt::join(left_out, ", "));
 }
 
 /// Logs which tokenizer is used, if the model reads text that a tokenizer splits into tokens.
@@ -85,7 +85,7 @@ void log_tokenizer(const ModelSpec& model, const RunConfig& config) {
         "the model has no tokenizer, so text is read as bytes; set data.tokenizer to use one");
 }
 
-/// Logs the dropout keys of heads that are not used: heads use model.dropout.
+/// Logs dropout keys for heads that have no effect, since heads use model.dropout.
 void log_head_dropouts(const PublishedConfig& published, const RunConfig& config) {
   for (const auto& [key, default_value] : published.table->head_dropouts) {
     const auto declared = published.values.find(std::string(key));

@@ -28,8 +28,8 @@ bool exists_in(const fs::path& folder, const char* name) {
   return fs::exists(folder / name, ignored);
 }
 
-/// `path` as a directory: for a file of a checkpoint, such as its manifest, the checkpoint. nullopt
-/// if it does not exist.
+/// The directory at `path`; if it is a file of a checkpoint, such as the manifest, the checkpoint;
+/// nullopt if it does not exist.
 std::optional<fs::path> directory_named(const std::string& path) {
   std::error_code ignored;
   fs::path folder = fs::path(path).lexically_normal();
@@ -58,7 +58,7 @@ const Task& task_of_run(const RunConfig& config) {
   return task_of(config.model.family, config.model.task);
 }
 
-/// The names of our position tensors, whose first rows may be read from a longer one.
+/// The names of our position tensors, whose rows may be the first rows of a longer stored tensor.
 std::set<std::string> tensors_of_positions(const RunConfig& config) {
   std::set<std::string> all;
   for (const auto& [type, table] : published_models())

@@ -1,4 +1,4 @@
-// A Concertina run as the model that another run starts from or that is exported.
+// A Concertina run that provides the model to export or to start another run from.
 #pragma once
 
 #include <optional>
@@ -40,21 +40,21 @@ StoredRun require_stored_run(const std::string& path);
 /// Input error: the run's commit is missing or damaged.
 CheckpointReader open_stored(const StoredRun& run);
 /// The name of the embedding's separate token table in a checkpoint whose head continued to train
-/// without the embedding (freeze.tied); empty if both share a table. `config`: that of the model.
+/// without the embedding (freeze.tied); empty if both share a table. `config`: of the model.
 std::string untied_table(const CheckpointReader& checkpoint, const RunConfig& config);
-/// Returns the commit at `path`, even if it is damaged: the newest of a run or of a directory of
-/// checkpoints, which need not be in a run. Input errors: as above.
+/// Returns the commit at `path`, or the newest in the run or directory of checkpoints there, even
+/// if it is damaged. The directory need not be in a run. Input errors: as above.
 std::string stored_commit(const std::string& path);
 
-/// Sets the keys of [model] that follow from the run's, and its tokenizer, unless a file or --set
-/// has set them. Input error: a size is set to a different value, except for a shorter context.
-/// Another task is allowed, as are other classes with model.head = "new": the head is initialized.
+/// Takes the keys of [model] and the tokenizer from the run, unless a file or --set has set them.
+/// Input error: a size is set to a different value, except for a shorter context. Another task is
+/// allowed, as are other classes with model.head = "new": the head is then initialized.
 void adopt_stored(const StoredRun& run, RunConfig& config);
 
 /// Weights of a commit for another run's model. One object per rank.
 class StoredWeights {
  public:
-  /// `config`: that of the other model. Input errors, which name the commit: tensors outside the
+  /// `config`: of the other model. Input errors, which name the commit: tensors outside the
   /// head that are missing or left over, and tensors of the wrong shape.
   StoredWeights(const std::string& commit, const RunConfig& config);
 

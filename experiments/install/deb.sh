@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds Debian's source and binary packages of the checked-out commit and checks them with lintian.
+# Builds Debian source and binary packages of the checked-out commit and checks them with lintian.
 # usage: bash experiments/install/deb.sh [OUT]     (folder for the packages; default: build/deb)
-# Requires debhelper, help2man, lintian and the packages of experiments/install/packages.txt.
+# Requires debhelper, help2man, lintian and the packages listed in experiments/install/packages.txt.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 out=$(realpath -m "${1:-build/deb}")

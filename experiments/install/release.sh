@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the files of a release in build/release: sources, wheel, Debian package, site of the guide, checksums.
+# Builds the files of a release in build/release: sources, wheel, Debian package, guide as a website, checksums.
 # usage: bash experiments/install/release.sh     (on a clean commit; takes half an hour on two cores)
 # Run the tests first: bash tests/run.sh --all.
 set -euo pipefail

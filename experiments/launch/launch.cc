@@ -102,7 +102,7 @@ RunConfig with_isa(RunConfig config, const std::string& isa) {
 std::shared_ptr<const Dataset> open_data(const RunConfig& config,
                                          const std::shared_ptr<const Tokenizer>& tokenizer) {
   if (data_files(config).empty()) return nullptr;
-  // Includes the special tokens: a mask is a token as well.
+  // Masking adds the special tokens to the vocabulary: a mask is a token as well.
   const bool masks = task_of(config.model.family, config.model.task).masks;
   const std::shared_ptr<const Dataset> dataset =
       open_sources(config, tokenizer, [&](std::shared_ptr<const Dataset> source) {
@@ -131,14 +131,14 @@ std::shared_ptr<const Dataset> open_data(const RunConfig& config,
   return dataset;
 }
 
-/// Sets run.steps from run.epochs: the first step after which that many epochs are complete. If the
-/// run selects its best model, it evaluates after each epoch unless eval.every says otherwise.
+/// Sets run.steps to the first step after which run.epochs epochs are complete. If the run selects
+/// its best model or may stop early, it evaluates after each epoch unless eval.every is set.
 RunConfig with_steps(RunConfig config, const std::shared_ptr<const Dataset>& dataset) {
   if (config.run.epochs == 0 || dataset == nullptr) return config;
   const TrainingSource source(dataset, data_seed(config), config.batch.global);
   const std::int64_t steps = source.first_step(static_cast<std::uint64_t>(config.run.epochs));
   if (config.origins.contains("run.steps") && config.run.steps != steps && config.run.steps > 0)
-    throw_input(fmt::format("run.steps = {}, but run.epochs = {} of this data takes {}",
+    throw_input(fmt::format("run.steps = {}, but run.epochs = {} takes {} with this data",
                             config.run.steps, config.run.epochs, counted(steps, "step")),
                 config.where("run.steps"), "run.epochs = 0, or run.steps = 0");
   config.run.steps = steps;

@@ -39,9 +39,9 @@ class Launch {
   const CacheRoom cache;  // activations per host; empty unless training
 
   bool leads() const { return world.rank() == 0; }
-  /// shared_cores() of its ranks; 0 if they compute on GPUs.
+  /// shared_cores() of this launch's ranks; 0 if they compute on GPUs.
   int cores_shared() const { return config.run.device == "cpu" ? shared_cores(cores, threads) : 0; }
-  /// The numerics_identity() of this run, including its whole text and machine properties that
+  /// The numerics_identity() of this run, including its whole text and the machine properties that
   /// affect bits. `remember`: store the text's SHA-256 in the run directory. Collective.
   nlohmann::json identity(bool remember = true);
   /// Called once every rank has its weights: from now on the watchdog aborts the run if a rank
@@ -49,16 +49,16 @@ class Launch {
   void begin();
 };
 
-/// For commands that only use the results of a run. Uses the training layout if it fits the world,
-/// otherwise one derived from the world size, and logs which. Collective.
+/// For commands that only use the results of a run. Uses the training layout if it fits the world
+/// size, otherwise one derived from that, and logs which. Collective.
 std::unique_ptr<Launch> open_launch(RunConfig config, MpiEnvironment& mpi,
                                     const std::string& command);
 
 /// Returns the facts that are known when training starts. `from`: number of steps already done.
 nlohmann::ordered_json launch_facts(const Launch& launch, std::int64_t from);
 
-/// A launch's line in launches.jsonl, written at the start. The end is missing while the launch
-/// runs or if it was killed. Other lines stay unchanged, and no failure here aborts a run.
+/// A launch's line in launches.jsonl, written at the start. The end is missing while the launch is
+/// running or if it was killed. Other lines stay unchanged, and no failure here aborts a run.
 class LaunchRecord {
  public:
   /// Appends `facts`, without an end, to `path`.

@@ -1,5 +1,5 @@
 // A launcher as a child process, with all its descendants. Invariant: it runs only on the given
-// CPUs, in a separate process group, and is signalled when this process dies. kill_all() kills all
+// CPUs, in a separate process group, and is signaled when this process dies. kill_all() kills all
 // descendants except those that left its group and cleared their environment.
 #pragma once
 
@@ -33,7 +33,7 @@ struct ProcessFacts {
 
 class ChildProcess {
  public:
-  /// Throws a failure if it cannot be started.
+  /// Throws Error{failure} if the launcher cannot be started.
   explicit ChildProcess(ChildOptions options);
   /// Kills the launcher and its remaining descendants.
   ~ChildProcess() { kill_all(); }
@@ -48,7 +48,7 @@ class ChildProcess {
   /// it scans all processes of this host and their mappings at first and whenever one has exited,
   /// otherwise at increasing intervals, because scans take CPU time from the ranks.
   ProcessFacts look();
-  /// Sends a signal to its process group.
+  /// Sends a signal to the launcher's process group.
   void signal(int number) const { process_.signal(number); }
   /// Sends SIGKILL to the processes of ChildOptions::program, so that the launcher can clean up.
   void kill_program();
@@ -63,7 +63,7 @@ class ChildProcess {
   Process process_;
 };
 
-/// The processes on this host with this mark, in ascending order, without the calling process.
+/// The processes on this host with this mark, in ascending order, except the calling process.
 /// `program`: the program that they must execute; empty: any.
 std::vector<pid_t> marked(const std::string& mark, const std::string& program = "");
 /// Sends SIGKILL to all of this user's processes on this host with this mark and waits a few

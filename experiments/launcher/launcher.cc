@@ -37,8 +37,8 @@ std::string filled(const std::string& word, const std::map<std::string, std::str
       throw_input(fmt::format("unknown placeholder {{{}}} in the launcher command", name), where,
                   name == "hosts"
                       ? "--hosts node1:4,node2:4"
-                      : fmt::format("{{ranks}}, {{program}} and {{args}}; for braces of "
-                                    "a shell write {{ {} }}",
+                      : fmt::format("{{ranks}}, {{program}} and {{args}}; for shell "
+                                    "braces, write {{ {} }}",
                                     name));
     // Keeps braces that belong to the shell.
     text += word.substr(at, open - at) +

@@ -44,7 +44,7 @@ std::map<std::string, std::string> launch_environment();
 
 /// Forwards the program's variables (CONCERTINA...) in `environment` and in this process's
 /// environment to ranks on other hosts. srun and MPICH forward all variables; for Open MPI, uses
-/// its option -x if `words` contain it, otherwise a variable: it refuses both together.
+/// its option -x if `words` contain it, otherwise a variable, since it refuses both together.
 void forward_own_variables(std::vector<std::string>& words,
                            std::map<std::string, std::string>& environment);
 

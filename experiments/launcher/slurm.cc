@@ -51,15 +51,15 @@ std::vector<int> tasks_by_node(const std::string& text) {
   return tasks;
 }
 
-/// The job id for scontrol: SLURM_JOB_ID of the last task of an array is that of the whole array.
+/// The job ID for scontrol: the last task of an array has the whole array's ID in SLURM_JOB_ID.
 std::string own_job() {
   const std::string array = slurm_variable("SLURM_ARRAY_JOB_ID");
   return array.empty() ? slurm_variable("SLURM_JOB_ID")
                        : array + "_" + slurm_variable("SLURM_ARRAY_TASK_ID");
 }
 
-/// Returns the output of the command on stdout and stderr. Throws a failure with this output if the
-/// command fails or takes more than five minutes.
+/// Returns the output of the command on stdout and stderr. Throws Error{failure} if the command
+/// fails (with this output) or takes more than five minutes.
 std::string slurm_says(const std::vector<std::string>& words, const std::string& fix) {
   constexpr double kLimit = 300;  // seconds; a busy controller is slow
   const auto [code, output] = run_process(words, kLimit);
@@ -91,7 +91,7 @@ std::vector<Host> slurm_hosts(bool by_mpirun) {
   constexpr const char* kFix = "--hosts node1:4,node2:4";
   for (const char* program : {"scontrol", by_mpirun ? "srun" : "scontrol"})
     if (find_program(program).empty())
-      throw_input(fmt::format("this Slurm job has {} nodes, but {} is not on PATH to reach them",
+      throw_input(fmt::format("this Slurm job has {} nodes, but to use them, {} must be on PATH",
                               slurm_nodes(), program),
                   "SLURM_JOB_NUM_NODES", fmt::format("{}, to specify the hosts", kFix));
   const std::string nodes = slurm_variable("SLURM_JOB_NODELIST");

@@ -14,13 +14,13 @@ std::optional<int> slurm_restarts();
 /// The number of nodes of this job; 0 outside a job.
 int slurm_nodes();
 /// The nodes of this job with their numbers of tasks; empty outside a job and for a single-node
-/// job. Throws bad input if scontrol is missing, or srun if mpirun is to start ranks there; a
-/// failure if Slurm does not report the nodes.
+/// job. Throws Error{bad_input} if scontrol is missing, or if mpirun is to start ranks there and
+/// srun is missing; throws Error{failure} if Slurm does not report the nodes.
 std::vector<Host> slurm_hosts(bool by_mpirun);
 
 /// Requeues the Slurm job of this process, which may kill this process at once; logs a warning if
-/// Slurm refuses. Does nothing outside a job or if the job is no longer RUNNING: the user has
-/// cancelled it, or Slurm requeues it itself.
+/// Slurm refuses. Does nothing outside a job or if the job is no longer RUNNING because the user
+/// has canceled it or Slurm is requeuing it.
 void requeue_slurm_job();
 
 }  // namespace concertina

@@ -18,14 +18,14 @@
 namespace concertina {
 namespace {
 
-/// Head start of rank 0 and stagger of the others, so that one rank reports even without rank 0.
+/// Delay before a rank reports: none for rank 0, staggered for the others in case rank 0 does not.
 std::chrono::milliseconds grace(int rank) {
   return rank == 0 ? std::chrono::milliseconds(0)
                    : std::chrono::milliseconds(3000 + std::min(50 * rank, 2000));
 }
 
-/// Before MPI is started, exiting makes mpirun print two paragraphs about it. So every rank starts
-/// MPI, if that succeeds in this time, and one rank aborts all of them.
+/// If a rank exits before it starts MPI, mpirun prints two paragraphs about that. So every rank
+/// starts MPI, if that succeeds within 10 s, and one rank aborts all of them.
 void start_to_end(MpiEnvironment& mpi, int code) {
   std::thread([code] {
     std::this_thread::sleep_for(std::chrono::seconds(10));
@@ -38,7 +38,7 @@ void start_to_end(MpiEnvironment& mpi, int code) {
 }
 
 /// The kind of fault to report to the supervisor; nullopt if the fault may be gone in the next
-/// launch, like a full disk, or if others have reported it.
+/// launch, like a full disk, or if other ranks have reported it.
 std::optional<FaultKind> fault_of(const Error& error) {
   if (error.code() == Exit::bad_input) return FaultKind::refused;
   if (error.fix().starts_with(kDivergedAdvice)) return FaultKind::diverged;
@@ -85,7 +85,7 @@ std::string terminal_text(const std::string& text) {
 void print_error(const Error& error, int rank) {
   std::fflush(stdout);
   const std::string who = rank < 0 ? std::string() : fmt::format(" on rank {}", rank);
-  // Not what(), which ends at the first NUL of a broken input.
+  // Not what(), which ends at the first NUL from a broken input.
   std::string text = fmt::format("concertina: error{}: {}\n", who, terminal_text(error.message()));
   if (!error.where().empty()) text += fmt::format("  at: {}\n", terminal_text(error.where()));
   if (!error.fix().empty()) text += fmt::format("  try: {}\n", terminal_text(error.fix()));

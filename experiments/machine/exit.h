@@ -1,5 +1,5 @@
 // Error exits of the program: one message, one exit code, no rank left behind. Invariant: the rank
-// that reports aborts the whole job; the others stay silent unless no rank reports.
+// that reports first aborts the whole job, so that the others stay silent.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@ void print_error(const Error& error, int rank);
 /// stderr and aborts all ranks.
 ///
 /// Most errors, such as a wrong key, occur on all ranks at once, but the user needs only one
-/// message. So rank 0 reports at once, and the others wait for it to abort them. A rank that
-/// survives has its own error and reports it. This needs no communication, so it cannot hang.
+/// message. So rank 0 reports at once, and the others wait for it to abort them. A rank that it
+/// does not abort reports its own error. This needs no communication, so it cannot hang.
 int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body);
 
 }  // namespace concertina

@@ -28,7 +28,7 @@ enum class FaultKind : std::uint8_t {
   // The launch exits by itself after its ranks have reported one of these:
   refused,   // bad input
   diverged,  // training diverged and would do so again
-  failed,    // any other error that is not from a system call
+  failed,    // any other error not caused by a failed system call
 };
 /// The value of "fault" in a line, such as "died".
 std::string_view name_of(FaultKind kind);

@@ -34,7 +34,7 @@ void run_cleanup(const std::function<void()>& cleanup) {
   }
 }
 
-/// Gathers parts of equal size: part r of `all` is `mine` of rank r.
+/// Gathers parts of equal size: part r of `all` is rank r's `mine`.
 void gather_equal(Communicator& world, ConstBytes mine, Bytes all) {
   std::vector<Bytes> parts;
   for (int rank = 0; rank < world.size(); ++rank)

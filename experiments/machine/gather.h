@@ -1,4 +1,4 @@
-// Gathers small values from all ranks, on every rank or on the first, and shares failures.
+// Gathers small values from all ranks, on every rank or the first; makes ranks fail together.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,14 @@
 
 namespace concertina {
 
-/// The host of each rank, numbered in order of appearance. Collective.
+/// The host number of each rank; hosts are numbered in order of appearance. Collective.
 std::vector<int> host_of_ranks(Communicator& world);
 
 /// The number of ranks per host if it is the same for all hosts and ranks of a host are
 /// consecutive; otherwise 0, as if all ranks were on one host.
 int ranks_per_host(const std::vector<int>& hosts);
 
-/// `mine` of every rank, by rank. Collective; must not be called during a step.
+/// The `mine` of every rank, in rank order. Collective; must not be called during a step.
 std::vector<nlohmann::json> gather_json(Communicator& world, const nlohmann::json& mine);
 
 /// `mine` of every rank, by rank, on rank 0; empty on other ranks. Lengths may differ. Collective.
@@ -32,10 +32,10 @@ void together(Communicator& world, const std::function<void()>& work,
 /// Returns rank 0's `make()` to every rank; if it throws there, all ranks throw. Collective.
 nlohmann::json from_first(Communicator& world, const std::function<nlohmann::json()>& make);
 
-/// `mine` of every rank, concatenated; equal lengths on all ranks. Collective.
+/// The `mine` of every rank, concatenated; its length must be the same on all ranks. Collective.
 std::vector<double> gather_values(Communicator& world, std::span<const double> mine);
 
-/// The elementwise maximum over all ranks; equal lengths on all ranks. Collective.
+/// The elementwise maximum over all ranks; lengths must be equal. Collective.
 std::vector<double> largest_values(Communicator& world, std::span<const double> mine);
 
 /// `mine` of every rank, by rank, on rank 0; empty on other ranks. Lengths may differ. Collective.

@@ -17,7 +17,7 @@
 namespace concertina {
 namespace {
 
-/// The IPv4 addresses of this host at which others may reach it.
+/// The IPv4 addresses at which other hosts may reach this one.
 std::vector<std::uint32_t> own_addresses() {
   std::vector<std::uint32_t> addresses;
   ifaddrs* list = nullptr;

@@ -1,4 +1,4 @@
-// Heartbeats between the hosts of a launch, outside MPI: detects neighbours that went silent.
+// Heartbeats between the hosts of a launch, outside MPI: detects neighbours that have gone silent.
 // Invariants: a host sends only to the previous and the next host, however many there are; a host
 // never heard from (because of a firewall, for example) is never reported; nothing here blocks.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace concertina {
 
-/// Ranks of another host from which this host has not received heartbeats for too long.
+/// Another host, from which no heartbeat has arrived for too long, and its ranks.
 struct SilentHost {
   std::string name;
   std::vector<int> ranks;
@@ -41,11 +41,11 @@ class Heartbeats {
   std::vector<SilentHost> silent() const;
 
  private:
-  /// The datagram. Its launch id keeps other launches from being mistaken for this one.
+  /// The datagram. The launch id tells it from those of other launches.
   struct Beat {
     std::uint64_t launch = 0;
     std::int32_t host = 0;
-    std::int32_t leaves = 0;  // 1: this is the last one
+    std::int32_t leaves = 0;  // 1: this is the last beat
   };
   struct Neighbour {
     std::int32_t host = 0;

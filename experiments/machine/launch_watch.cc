@@ -20,13 +20,13 @@ namespace concertina {
 namespace {
 
 constexpr double kLookSeconds = 0.1;
-/// Number of checks before a warning that SIGTERM is pending until a long step ends.
+/// Number of checks before the warning that SIGTERM remains pending until a long step ends.
 constexpr Limit kSignalLimit{0, 5};
 /// mpirun kills the other ranks within 2 s of a rank's death. Other launchers may never do so.
 constexpr double kLauncherSeconds = 5;
-/// Time for the main thread to leave its operation if the launch continues without dead ranks.
+/// Time for the main thread to leave its operation if the launch continues without the dead ranks.
 constexpr double kLeaveSeconds = 3;
-/// Time limit for writing a fault if the storage may not respond.
+/// Time limit for recording a fault on storage that may not respond.
 constexpr unsigned kReportSeconds = 2;
 
 Error stop_of(const LocalState& state) {
@@ -109,7 +109,7 @@ void LaunchWatch::report(FaultKind fault, const std::vector<int>& ranks, const E
   abort_job(static_cast<int>(Exit::failure));
 }
 
-/// Runs in a separate thread, so that a rank that starts or reads its data sends heartbeats, too.
+/// Runs in a separate thread, so a rank also sends heartbeats while it starts or reads its data.
 void LaunchWatch::look_for_hosts(const LocalState& state) {
   heartbeats_.beat(state.speaks);
   if (!state.speaks || state.somebody_leaves || reported_silent_) return;

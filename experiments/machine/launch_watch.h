@@ -1,7 +1,7 @@
 // Watches a launch while its main thread is in a step, which never ends once another rank has died
 // or stopped or a host is lost, and detects a launcher that is about to kill the ranks before the
 // step ends. Invariant: it only reports what happened and how to fix it, and aborts a launch that
-// cannot continue; one with a stopped rank or a lost host only if it is supervised.
+// cannot continue (after a rank has stopped or a host is lost, only if it is supervised).
 #pragma once
 
 #include <atomic>
@@ -24,17 +24,17 @@ void report_death(const std::vector<int>& ranks, int by, bool in_place);
 
 class LaunchWatch {
  public:
-  /// Starts a thread if there are other ranks. `mpi` has started and outlives this. Collective.
+  /// Starts a thread if there are other ranks. `mpi` is running and must outlive this. Collective.
   explicit LaunchWatch(MpiEnvironment& mpi);
   ~LaunchWatch();
   LaunchWatch(const LaunchWatch&) = delete;
   LaunchWatch& operator=(const LaunchWatch&) = delete;
 
-  /// Called if the command trains; its newest checkpoint is from `step`, or 0 if there is none yet.
+  /// Called if the command trains; `step` is that of the newest checkpoint, 0 if there is none yet.
   void committed(std::int64_t step) noexcept { committed_ = step; }
 
   /// Called on every rank if the caller can continue after up to `ranks` ranks have died
-  /// (LostRanks). Has no effect if MPI cannot, or if the launch is not supervised.
+  /// (LostRanks). Has no effect if MPI cannot continue, or if the launch is not supervised.
   void expect_loss(int ranks);
 
  private:
@@ -58,7 +58,7 @@ class LaunchWatch {
   std::thread thread_;
 };
 
-/// Returns "rank 2 has died" or "ranks 0,2-3 have died", with the fix. `committed`: as in
+/// Returns the error "rank 2 has died" or "ranks 0,2-3 have died" with its fix. `committed`: as in
 /// LaunchWatch::committed(), -1 for a command that does not train.
 Error death_of(const std::vector<int>& ranks, std::int64_t committed);
 

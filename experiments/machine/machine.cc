@@ -43,7 +43,7 @@ std::optional<double> number(const std::string& text) {
   return std::nullopt;
 }
 
-/// A field of a file with lines "key value"; 0 if it is missing.
+/// The value of `key` in a file of lines "key value"; 0 if it is missing.
 double stat_field(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   std::string name;
@@ -70,9 +70,9 @@ std::optional<GroupMemory> group_memory(const std::string& directory, const char
   return GroupMemory{*limit, std::max(0.0, *limit - std::max(0.0, *used - files))};
 }
 
-/// The control groups that limit this process: its own and its ancestors, of version 2 or 1 (a line
-/// of /proc/self/cgroup is "0::/path" or "number:controllers:/path"). A container may see its group
-/// as the root, whatever the line says.
+/// The memory of the control groups that limit this process: its own and their ancestors (version 2
+/// or 1; a line of /proc/self/cgroup is "0::/path" or "number:controllers:/path"). A container may
+/// see its group as the root, whatever the line says.
 std::vector<GroupMemory> group_memories(const std::string& root) {
   std::vector<GroupMemory> all;
   std::ifstream file(root + "/proc/self/cgroup");

@@ -9,14 +9,14 @@
 
 namespace concertina {
 
-/// Logical CPUs on which the scheduler may run this process, or another one, as limited by mpirun's
+/// The logical CPUs on which the scheduler may run `process` (0: this one), as limited by mpirun's
 /// binding, taskset or cpusets.
 std::vector<int> allowed_cpus(int process = 0);
 /// The first of each set of `cpus` that are hardware threads of the same core.
 std::vector<int> one_per_core(const std::vector<int>& cpus);
 /// The CPU time that the control group grants, in CPUs, as set by a container's `--cpus`.
 std::optional<double> cpu_quota();
-/// Returns "0-3,8" for {0, 1, 2, 3, 8}, which must be ascending.
+/// Returns "0-3,8" for {0, 1, 2, 3, 8}; `numbers` must be in ascending order.
 std::string to_ranges(const std::vector<int>& numbers);
 /// Returns "rank 3" or "ranks 0-3,8".
 std::string ranks_text(const std::vector<int>& ranks);

@@ -9,7 +9,7 @@
 
 namespace concertina {
 
-/// Writes `text` to stdout on the launcher's rank 0; throws a failure if it cannot be written.
+/// Writes `text` to stdout on the launcher's rank 0; throws lost_output() if that fails.
 void print_once(const std::string& text);
 /// Throws lost_output() if any previous output to stdout could not be written.
 void flush_output();
@@ -33,7 +33,7 @@ class StatusLine {
   void draw(const std::string& text);
   /// Removes the line. Must be called before anything else writes to the terminal.
   void clear();
-  /// Writes `text`, which stays, and a newline.
+  /// Writes `text` and a newline; the line stays on the terminal.
   void say(const std::string& text);
 
  private:
@@ -44,14 +44,14 @@ class StatusLine {
 };
 
 /// Wraps `text` between words into lines of at most `columns`, indented like an option's
-/// description in a help text. Longer words are not split.
+/// description in a help text. Words longer than a line are not split.
 std::string wrapped(const std::string& text, int columns);
 
 /// One line of JSON; invalid UTF-8, for example in a file name, is replaced.
 std::string json_line(const nlohmann::ordered_json& json);
 
-/// Appends json_line() to the file `path`, whole. A write error is only logged as a warning, since
-/// the event matters more than its record.
+/// Appends the entire json_line() to the file `path`, or nothing. A write error is only logged,
+/// since the event matters more than its record.
 void append_line(const std::string& path, const nlohmann::ordered_json& json);
 
 }  // namespace concertina

@@ -1,6 +1,6 @@
 // Measures how long a condition has been observed without interruption. Invariant: pure. The
-// observer may have been stopped together with what it observes, so the number of observations
-// counts as well as the clock.
+// observer may have been stopped together with what it observes, so both the clock and the number
+// of observations count.
 #pragma once
 
 namespace concertina {
@@ -11,7 +11,7 @@ struct Limit {
   int looks = 1;
 };
 /// A process counts as stopped by a signal after this time: debuggers and tools that migrate
-/// processes stop them more briefly.
+/// processes stop them for less time.
 inline constexpr Limit kStopLimit{1.2, 4};
 
 struct PersistentState {

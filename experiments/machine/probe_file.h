@@ -25,8 +25,8 @@ class ProbeFile {
   std::filesystem::path file_, below_;
 };
 
-/// The file of the ProbeFile that `place` belongs to, as seen through this rank's `path`; empty if
-/// it has not appeared after kProbeSeconds. Network file systems cache its absence for some time.
+/// The path of the file of the ProbeFile with this `place`, seen from this rank's `path`; empty if
+/// it has not appeared after kProbeSeconds. Network file systems may cache its absence for a while.
 constexpr double kProbeSeconds = 3;
 std::string find_probe(const nlohmann::json& place, const std::string& path);
 

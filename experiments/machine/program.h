@@ -16,8 +16,8 @@ std::string program_identity();
 /// The path that starts this program: its own or, in a package for several MPIs, that of the script
 /// that selects one (experiments/install/start.sh).
 std::string own_program();
-/// The file that a process executes after `program` was started, which differs if `program` is a
-/// script of a package.
+/// The file that a process executes once `program` has been started; they differ if `program` is
+/// the script of a package.
 std::string executable_of(const std::string& program);
 /// The folder `name` ("machines", "recipes") among the files shipped with this program, installed
 /// or in the source tree; empty if there is none.

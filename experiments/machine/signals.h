@@ -1,7 +1,7 @@
 // SIGTERM, SIGINT (Ctrl-C), SIGUSR1, SIGHUP (a lost terminal) and SIGXCPU (a batch system's
-// CPU-time limit) request a checkpoint and an orderly exit (exit code 75). Invariant: no handler of
-// this program ever runs. oneDNN's products (2.6) point the stack register into the heap, so a
-// signal frame during a product would overwrite data there.
+// CPU-time limit) request a checkpoint and an orderly exit (exit code 75). Invariant: this program
+// never runs a signal handler. During matrix products, oneDNN (2.6) points the stack register into
+// the heap, so a signal frame would overwrite data there.
 #pragma once
 
 #include <string>

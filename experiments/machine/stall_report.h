@@ -1,4 +1,4 @@
-// Reports a rank that makes no progress to the log, the run's events and its supervisor. Invariant:
+// Reports to the log, the run's events and its supervisor that a rank makes no progress. Invariant:
 // thread-safe; nothing here waits for another rank.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace concertina {
 /// Logs the stall and appends an event to the run's file `events` if that exists.
 void report_stall(const Stall& stall, const std::string& events);
 
-/// Aborts all ranks because of `report`, which is about `rank`; informs a supervisor.
+/// Logs `report`, which is about `rank`, informs any supervisor and aborts all ranks.
 [[noreturn]] void end_hung_launch(int rank, const std::string& report);
 
 }  // namespace concertina

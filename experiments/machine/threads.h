@@ -21,14 +21,14 @@ struct RankCores {
 /// The cores of this process.
 RankCores own_cores();
 
-/// Threads of rank `rank`: `wanted` if it is not 0; otherwise an equal share of the cores that the
-/// ranks of its host may use together, at least 1 and at most its own cores.
+/// The number of threads of `rank`: `wanted` if it is not 0; otherwise an equal share of the cores
+/// that the ranks of its host may use together, at least 1 and at most its own cores.
 int threads_of(int wanted, const std::vector<RankCores>& ranks, int rank);
 
 struct ThreadWarning {
   std::string host, text;
 };
-/// Warnings about ranks and hosts whose ranks need more threads than they have cores, with advice.
+/// Warnings, with advice, about ranks and hosts that have more threads than CPUs or cores.
 std::vector<ThreadWarning> thread_warnings(const std::vector<RankCores>& ranks,
                                            const std::vector<int>& threads);
 

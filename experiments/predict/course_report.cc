@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 /// A rung: one part of the gain from freezing, in addition to the previous rungs.
 struct LadderPart {
   std::string name;
-  std::vector<const char*> keys;  // keys of the rung, on top of the config
+  std::vector<const char*> keys;  // set on top of the config
 };
 
 std::vector<LadderPart> ladder_parts() {
@@ -49,7 +49,7 @@ std::int64_t samples_of(const RunConfig& config) {
       open_sources(config, tokenizer_of(config), std::identity())->samples(Split::train));
 }
 
-/// The layers frozen during each epoch.
+/// The number of layers frozen during each epoch.
 std::vector<int> course_of(const RunConfig& config, const Job& job, int epochs,
                            std::int64_t steps) {
   if (config.freeze.every > 0)
@@ -97,7 +97,7 @@ CourseInput input_of(const LadderRun& run, const RunConfig& config) {
       .forecast = run.forecast};
 }
 
-/// The epochs for [freeze], [elastic] and [cache] of `config`; `what`: the name shown as progress.
+/// The epochs predicted for [freeze], [elastic] and [cache] of `config`; `what` names the progress.
 std::vector<CourseEpoch> epochs_of(const LadderRun& run, const RunConfig& config,
                                    const std::string& what) {
   CourseInput input = input_of(run, config);
@@ -114,7 +114,7 @@ RunConfig with_keys(RunConfig config, const std::vector<const char*>& keys) {
   return config;
 }
 
-/// Seconds of the unfrozen run in the layout predicted to be fastest.
+/// The time of the unfrozen run in the layout predicted to be fastest.
 double best_static_seconds(const LadderRun& run) {
   run.tell("the best static layout");
   const Assignment now = assign(run.job, run.asked);
@@ -133,7 +133,7 @@ double best_static_seconds(const LadderRun& run) {
   return step * static_cast<double>(steps);
 }
 
-/// A machine without waits, transfers or reads.
+/// The machine if waits, transfers and reads took no time.
 MachineModel without_waits(MachineModel machine) {
   machine.local = machine.remote = {};
   machine.pairs.clear();
@@ -142,8 +142,8 @@ MachineModel without_waits(MachineModel machine) {
   return machine;
 }
 
-/// A lower bound on the seconds of `rung`, whose prediction is `epochs`: for `freeze`, without
-/// waits in its layout; for the others, the remaining work in equal shares.
+/// A lower bound on the time of `rung`, predicted as `epochs`: for `freeze`, its layout without
+/// waits; for the other rungs, the remaining work divided into equal shares.
 double least_of(const LadderRun& run, const LadderPart& rung,
                 const std::vector<CourseEpoch>& epochs) {
   if (rung.name != "freeze")
@@ -153,7 +153,7 @@ double least_of(const LadderRun& run, const LadderPart& rung,
   return seconds_of(epochs_of(free, with_keys(run.config, rung.keys), "freeze, without waits"));
 }
 
-/// The work of `epochs`, in epochs that freeze nothing.
+/// The number of epochs without freezing that take as much work as `epochs`.
 double unfrozen_epochs(const LadderRun& run, const std::vector<CourseEpoch>& epochs) {
   std::vector<CourseEpoch> unfrozen = epochs;
   for (CourseEpoch& epoch : unfrozen) epoch.layers = 0;
@@ -265,9 +265,9 @@ std::string course_text(const Json& report) {
              "{:.1f}% of an unfrozen step is outside the layers; static is the layout and "
              "schedule above,\nbest is the fastest unfrozen one. A rung includes all previous "
              "ones; --json "
-             "lists its keys.\nA ceiling is what a rung would gain if nothing waited, moved or "
-             "read: for freeze in its layout, for repack with\ngpipe at equal stages, otherwise "
-             "with the "
+             "lists its keys.\nA ceiling is what a rung would gain if waits, moves and reads "
+             "took no time: for freeze in its layout, for repack with\ngpipe and equal stages, "
+             "otherwise with the "
              "work shared equally by all ranks.\n{}",
              report["epochs"], ladder[1]["unfrozen_epochs"], ladder.back()["unfrozen_epochs"],
              100 * report["fixed_share"].get<double>(),

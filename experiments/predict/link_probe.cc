@@ -52,14 +52,14 @@ class End {
   End(Communicator& world, int peer, bool leads, std::size_t bytes)
       : world_(world), peer_(peer), leads_(leads), buffer_(bytes) {}
 
-  /// The bytes of a message that does not take too long, at most `bytes`.
+  /// The size of a message that does not take too long; at most `bytes`.
   std::size_t bounded(std::size_t bytes) {
     const double seconds = agree(back_and_forth(Bytes(buffer_).first(std::min(bytes, kTrial)))) / 2;
     const double most = static_cast<double>(kTrial) * kLongest / std::max(seconds, 1e-6);
     return agree(std::min(bytes, std::max(kTrial, static_cast<std::size_t>(most))));
   }
 
-  /// The largest message sent without a receiver, accurate to a sixteenth; at most kMostEager.
+  /// The largest message size sent before its receiver is ready, to 1/16; at most kMostEager.
   std::size_t eager() {
     std::size_t most = 0, least = 1024;
     while (least <= kMostEager && leaves(least)) most = std::exchange(least, 2 * least);
@@ -70,7 +70,7 @@ class End {
     return most;
   }
 
-  /// Seconds of one message, half of a round trip: the median of several, or the minimum.
+  /// The time of one message, half of a round trip: the median of several, or the minimum.
   double message(std::size_t bytes, bool quickest = false) {
     const Bytes data = Bytes(buffer_).first(bytes);
     back_and_forth(data);
@@ -99,7 +99,7 @@ class End {
   }
 
  private:
-  /// Whether a message is sent while its receiver is not ready.
+  /// Whether a message is sent before its receiver is ready.
   bool leaves(std::size_t bytes) {
     constexpr double kAway = 2e-3;  // seconds
     const Bytes data = Bytes(buffer_).first(bytes);

@@ -1,5 +1,5 @@
 // Measures links between ranks under pipeline conditions. Invariant: collective, in a fixed order;
-// a fraction of a second per pair, with other ranks idle.
+// takes a fraction of a second per pair, while other ranks are idle.
 #pragma once
 
 #include <vector>
@@ -14,13 +14,13 @@ namespace concertina {
 
 /// Measures messages of `bytes` between ranks a and b, or shorter ones if these would take more
 /// than 0.1 s; `remote`: on different hosts. Latency and bandwidth are those of round trips. The
-/// CPU time is what a transfer adds to a rank that computes meanwhile and polls occasionally, as
-/// the executor does between units. If a message needs only copies (one host, shared memory), the
-/// bandwidth is infinite. Collective over `world`.
+/// CPU time is the time that a transfer adds to a rank that computes meanwhile and polls
+/// occasionally, as the executor does between units. If a message needs only copies (one host,
+/// shared memory), the bandwidth is infinite. Collective over `world`.
 LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes, bool remote);
 
-/// Links by class, from the first pair of ranks on one host and the first pair on two hosts; 0 if
-/// there is none. Collective.
+/// Links by class, from the first pair of ranks on one host and the first pair on two hosts; all 0
+/// without such a pair. Collective.
 struct LinkClasses {
   LinkCosts local, remote;
 };
@@ -36,9 +36,9 @@ struct LinkSpeed {
 /// other ranks: many pairs can measure at once.
 LinkSpeed probe_speed(Communicator& world, int peer, bool leads);
 
-/// Sets exchange_s_per_byte, copy_s_per_byte and block_s_per_byte of `moves`: messages between two
-/// ranks of one host in both directions at once, copies within a rank's memory, and the allocation
-/// of new blocks, with the average bucket size of `assignment`. All ranks measure at once; the
+/// Sets exchange_s_per_byte, copy_s_per_byte and block_s_per_byte of `moves` by measuring messages
+/// between two ranks of one host in both directions at once, copies within a rank's memory, and the
+/// allocation of blocks of `assignment`'s average bucket size. All ranks measure at once; the
 /// slowest result counts. `tensors` moves blocks of `memory` between the ranks of `world`; `hosts`:
 /// by rank. Collective; temporarily uses five times the model's weights, at most 160 MiB per rank.
 void probe_move(Communicator& world, Communicator& tensors, Memory& memory,

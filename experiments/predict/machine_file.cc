@@ -76,7 +76,7 @@ class MachineTable : public TomlTable {
     whole(key, 0, kMostMachineRanks - 1, value);
     return value < 0 ? std::nullopt : std::optional(value);
   }
-  /// A number, or a text with a unit for bytes, as in config keys: "80 GiB".
+  /// A number or, for bytes, a string with a unit as in config keys: "80 GiB".
   double value(const toml::node& node, const std::string& name, std::string_view key) const {
     const std::string fix = fmt::format("{}, or omit it", kValueRange);
     if (node.is_string() && (key == "memory" || key == "reserved_bytes")) {
@@ -158,7 +158,7 @@ Json link_json(const LinkCosts& link) {
   return json;
 }
 
-/// Converts JSON to TOML. Null, which TOML lacks, becomes a text.
+/// Converts JSON to TOML. Null, which TOML lacks, becomes a string.
 std::string toml_value(const nlohmann::json& json) {
   if (json.is_null()) return "\"null\"";
   if (!json.is_structured()) return json.dump();
@@ -221,7 +221,7 @@ std::string machine_toml(const MachineModel& machine) {
     } else if (value.is_object()) {
       tables += fmt::format("\n[{}]\n", key);
       if (!value.contains("bytes_per_s") && value.value("receive_cpu_s_per_byte", 0.0) > 0)
-        tables += "# Shared memory has no bytes_per_s: the receiver copies a message.\n";
+        tables += "# Shared memory has no bytes_per_s: the receiver copies the message.\n";
       for (const auto& [name, number] : value.items()) tables += line(name, number);
     } else {
       if (key == "flops_per_s" && value == 0)

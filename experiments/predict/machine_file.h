@@ -19,8 +19,8 @@ nlohmann::ordered_json to_json(const MachineModel& machine);
 MachineModel read_machine_file(const std::string& path);
 std::string machine_toml(const MachineModel& machine);
 
-/// The presets, such as "a100-40gb", sorted: those of the first folder found next to the program
-/// (as installed, then as built) or in the source tree; empty if there is none.
+/// The names of the presets ("a100-40gb"), sorted: those in the first folder found next to the
+/// program (as installed, then as built) or in the source tree; empty if there is none.
 const std::vector<std::string_view>& machine_presets();
 
 /// The path of a machine file: `name` itself if it ends in ".toml" or contains a slash, otherwise

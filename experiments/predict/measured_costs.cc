@@ -28,7 +28,7 @@ constexpr std::uint64_t kMostCostsFileBytes = 64 << 20;  // size of costs.json
 // Columns of RankColumns in measure_steps().
 constexpr std::size_t kTrained = 3, kShared = 6, kFirstUnit = 7, kUnitValues = 4;
 constexpr const char* kCostsFileHint =
-    "the directory of a run, its costs.json, or a machine file (*.toml)";
+    "a run directory, its costs.json, or a machine file (*.toml)";
 
 constexpr std::pair<const char*, double UnitSeconds::*> kUnitSeconds[] = {
     {"forward_s", &UnitSeconds::forward},
@@ -81,7 +81,7 @@ class RankColumns {
   std::size_t width_;
 };
 
-/// The cost of a step's updates, in elements: all.sum(kTrained), except for rules with products.
+/// The cost of a step's updates, in elements: all.sum(kTrained) unless the rule uses products.
 double update_cost(const Assignment& assignment) {
   double cost = 0;
   for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
@@ -91,7 +91,7 @@ double update_cost(const Assignment& assignment) {
   return cost;
 }
 
-/// Returns the factors of the ranks and divides all of their seconds by them. If ranks share cores,
+/// Returns the factor of each rank and divides all of its times by that. If ranks share cores,
 /// their times depend on each other, so all factors are 1.
 std::vector<double> take_factors(const std::vector<UnitCost>& costs, RankColumns& all) {
   if (all.largest(kShared) > 0) return {};
@@ -240,8 +240,8 @@ CostSource read_costs(const std::string& path) {
 
 namespace {
 
-/// The time to recompute a unit's saved tensors: the share of its measured forward pass whose
-/// products run again, which are all except the last if nothing needs its output.
+/// The time to recompute a unit's saved tensors: the part of its measured forward pass whose
+/// products run again: all, or all but the last if nothing needs its output.
 double recompute_seconds(const UnitCost& cost, const UnitSeconds& measured) {
   return cost.forward_flops > 0 ? measured.forward * cost.recompute_flops / cost.forward_flops : 0;
 }
@@ -272,7 +272,7 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
         fmt::format("costs of a run with numerics.compute = \"{}\"", config.numerics.compute));
   if (measured.freeze.units > assignment.frozen_units())
     throw_input(
-        fmt::format("these costs are from a run with {} frozen units, which ran no backward",
+        fmt::format("these costs are from a run with {} frozen units, without backward times",
                     measured.freeze.units),
         source.name,
         fmt::format("costs of a run with freeze.units <= {}", assignment.frozen_units()));

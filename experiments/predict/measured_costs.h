@@ -24,7 +24,7 @@ struct MeasuredCosts {
   bool operator==(const MeasuredCosts&) const = default;
 };
 
-/// Unit times of `trainer`'s model in its last steps, and the costs of its machine except links.
+/// The unit times of `trainer`'s model in its last steps, and its machine's costs except for links.
 /// `cores`: per host, if its ranks share them. Collective.
 StepCosts measure_steps(Trainer& trainer, Backend& backend, int cores = 0);
 
@@ -46,9 +46,9 @@ struct CostSource {
 };
 CostSource read_costs(const std::string& path);
 
-/// Seconds of the units of `job` that train in `assignment`: measured ones, scaled to the size of
-/// its microbatches, or FLOPs divided by the machine's rate. `config`: that of the job. Throws
-/// Error{bad_input} if they were measured with a different model, or if there is no rate.
+/// The times of the units of `job`, frozen as in `assignment`: measured times, scaled to the size
+/// of its microbatches, or FLOPs divided by the machine's rate. `config`: the job's config. Throws
+/// Error{bad_input} if the costs were measured with a different model, or if there is no rate.
 std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
                                       const Assignment& assignment, const RunConfig& config);
 

@@ -19,7 +19,7 @@ constexpr std::size_t kMostProbed = std::size_t{32} << 20;  // more than a core'
 constexpr std::size_t kLeastBlock = std::size_t{1} << 16;
 constexpr int kTimes = 3;
 
-/// Another rank of the same host, as a symmetric pairing; -1 if there is none.
+/// The rank of the same host that is paired with `rank`, symmetrically; -1 if there is none.
 int partner_of(int rank, const std::vector<int>& hosts) {
   std::vector<int> here;
   for (int other = 0; other < std::ssize(hosts); ++other)
@@ -64,7 +64,7 @@ class MoveProbe {
   double give_back() {
     return timed([&] { blocks_.clear(); });
   }
-  /// The bytes of all blocks that fit into bytes().
+  /// The total size of the blocks that fit into bytes().
   double new_bytes() const { return static_cast<double>(bytes_ / block_ * block_); }
 
  private:
@@ -109,7 +109,7 @@ void probe_move(Communicator& world, Communicator& tensors, Memory& memory,
   const int partner = partner_of(world.rank(), hosts);
   MoveProbe probe(tensors, memory, partner, assignment);
   probe.exchange();  // the first exchange opens connections
-  // A change frees its temporary memory before it allocates blocks, so their pages were just used.
+  // A change frees its temporary memory before it allocates blocks, so the blocks reuse its pages.
   for (int i = 0; i < kTimes; ++i) probe.fill_new();
   probe.give_back();
   std::vector<double> exchange, copy, fill_new;

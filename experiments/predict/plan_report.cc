@@ -33,14 +33,14 @@ struct ProductRate {
 };
 
 constexpr std::int64_t kMostRows = 1024, kMostColumns = 2048;
-constexpr double kRateSeconds = 0.25;  // of measuring, after one warm-up run
+constexpr double kRateSeconds = 0.25;  // spent measuring, after one warm-up run
 
 double flops(const LinearShape& shape) {
   return 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.in) *
          static_cast<double>(shape.out);
 }
 
-/// Found by recording the operators that the units create.
+/// The largest map is found by recording the operators that the units create.
 LinearShape largest_map(const Model& model, const RunConfig& config) {
   const std::unique_ptr<Backend> backend = make_sizing_backend(config, 1);
   Profile profile;
@@ -168,8 +168,8 @@ Json memory_json(const std::vector<RankMemory>& ranks) {
   return groups;
 }
 
-/// The bytes of the rank that sends the most gradients, and of one piece of each part; and the time
-/// that the step would save if exchanges took no time.
+/// The bytes sent by the rank that sends the most gradients, the bytes that a ring would need, and
+/// the time that the step would save if exchanges took no time.
 Json exchange_json(const Assignment& assignment, Costs costs, double step) {
   std::vector<double> sent(static_cast<std::size_t>(assignment.world)), least(sent);
   ExchangeLoad load;
@@ -212,8 +212,8 @@ std::string recompute_text(const std::vector<std::string>& words) {
   return words.empty() ? "none" : fmt::format("{}", fmt::join(words, " + "));
 }
 
-/// The values of parallel.recompute, one of which `report` uses: by name, with the memory of the
-/// largest rank and the step time. `largest`: those of predict_memory() for `assignment`.
+/// The choices for parallel.recompute, including the one in `report`, each with the memory of the
+/// largest rank and the step time. `largest`: ranks from predict_memory() for `assignment`.
 Json recompute_json(const RunConfig& config, PlanOptions options, int threads, const Json& report,
                     Assignment assignment, const std::vector<int>& largest) {
   if (report.contains("rate_gflops_per_s")) options.gflops = report["rate_gflops_per_s"];

@@ -18,26 +18,26 @@ namespace concertina {
 struct PlanOptions {
   int world = 1;
   double gflops = 0;    // per rank; 0: measured
-  std::string costs{};  // a run with costs.json, or a machine file; empty: only products
-  std::string links{};  // the same, replaces the links of `costs`
+  std::string costs{};  // a run with costs.json, or a machine file; empty: matrix products only
+  std::string links{};  // likewise; its links replace those in `costs`
 };
 
 /// The costs on which a plan's prediction is based.
 struct PlanSource {
-  std::vector<UnitSeconds> units;  // of those that train in the assignment
+  std::vector<UnitSeconds> units;  // frozen as in the assignment
   MachineModel machine;
   LinkSource links;
   nlohmann::ordered_json facts;  // costs_from, or rate_gflops_per_s, rate_from and left_out
 };
-/// Units as measured, or their products at one rate; links and updates if they are known.
+/// The measured unit times, or those of their products at one rate; links and updates if known.
 PlanSource plan_source(const Job& job, const Assignment& assignment, const RunConfig& config,
                        const PlanOptions& options, int threads);
 
-/// The report of `plan show`. `memory` groups ranks with equal values; `peak_bytes` is that of the
+/// The report of `plan show`. `memory` groups ranks with equal values; `peak_bytes` is for the
 /// largest rank, as are the additional `checkpoint_copy_bytes` and `snapshot_bytes`; `left_out`
-/// lists what is not included in products at `rate_gflops_per_s`, and both are replaced with
-/// `costs_from` if units were measured; for `links` see links_json(). `machine`: the memory to
-/// compare with, nullopt if unknown. Throws Error{bad_input} if no layout fits the world size.
+/// lists what times at `rate_gflops_per_s` do not include, and `costs_from` replaces both if units
+/// were measured; for `links`, see links_json(). `machine`: the memory to compare with, nullopt if
+/// unknown. Throws Error{bad_input} if no layout fits the world size.
 nlohmann::ordered_json plan_report(const RunConfig& config, const PlanOptions& options,
                                    const std::optional<MemoryBytes>& machine);
 
@@ -47,25 +47,25 @@ std::string plan_text(const nlohmann::ordered_json& report);
 /// `plan freeze`: the gain from freezing, part by part (course_report.cc).
 struct CourseOptions {
   int epochs = 10;
-  std::int64_t samples = 0;                            // per epoch; 0: those of data.text
+  std::int64_t samples = 0;                            // per epoch; 0: as in data.text
   std::function<void(const std::string&)> progress{};  // called with the name of the next part
 };
 
-/// `course` is by epoch, with [elastic] and [cache] of the config; its `change_s` is null if no
-/// links are known. `ladder` is by rung: its keys on top of the config; `unfrozen_epochs`, the
-/// number of epochs with as much work as the whole run; and, except for `static`, the ceilings of
-/// `over_static` and `over_best`, without waits, transfers or reads. Throws Error{bad_input} if the
-/// policy cannot be predicted or there are no samples.
+/// `course` has an entry per epoch, with the config's [elastic] and [cache]; its `change_s` is null
+/// if no links are known. `ladder` has an entry per rung: its keys, set on top of the config;
+/// `unfrozen_epochs`, the number of epochs with as much work as the whole run; and, except for
+/// `static`, the ceilings of `over_static` and `over_best`, without waits, transfers or reads.
+/// Throws Error{bad_input} if the policy cannot be predicted or there are no samples.
 nlohmann::ordered_json course_report(RunConfig config, const PlanOptions& plan,
                                      const CourseOptions& options);
 
 std::string course_text(const nlohmann::ordered_json& report);
 
 /// `plan move`: the data moved when the layout changes (move_report.cc). `moved_bytes` is the total
-/// between ranks; `state_bytes`, before and after, that of the largest rank; `extra_bytes` the
-/// maximum of any rank beyond the larger of its states; `seconds`, of the slowest rank, is present
-/// if `options` name a machine. `from` and `to`: keys for with_layout_keys(), on top of `config`;
-/// empty: the config's layout.
+/// between ranks; `state_bytes` is the state of the largest rank before and after; `extra_bytes` is
+/// the most that any rank needs beyond its larger state; `seconds`, for the slowest rank, is
+/// present if `options` names a machine. `from` and `to`: keys for with_layout_keys(), on top of
+/// `config`; empty: the config's layout.
 nlohmann::ordered_json move_report(const RunConfig& config, const PlanOptions& options,
                                    const std::string& from, const std::string& to);
 

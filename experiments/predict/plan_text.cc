@@ -61,7 +61,7 @@ std::string memory_header(const Json& bytes) {
 /// Ranks with nearly the same values (uneven parts of one bucket) share a line.
 struct MemoryLine {
   std::vector<int> ranks;
-  std::vector<double> bytes;  // maximum for each purpose, then of the total
+  std::vector<double> bytes;  // maximum for each purpose, then for the total
   bool takes(const std::vector<double>& other) const {
     return std::ranges::equal(bytes, other, [&](double a, double b) {
       return std::abs(a - b) <= kSameShare * other.back();
@@ -104,8 +104,8 @@ std::string memory_text(const Json& report) {
          fmt::format(
              "in addition, the largest rank needs {:.2f} MiB for the copy that checkpoints are "
              "written "
-             "from, {:.2f} MiB of /dev/shm for snapshots under `run`, twice that on several "
-             "hosts\n",
+             "from and {:.2f} MiB of /dev/shm for snapshots under `run` (twice that on several "
+             "hosts)\n",
              bytes_in(kMiB, "checkpoint_copy_bytes"), bytes_in(kMiB, "snapshot_bytes"));
 }
 
@@ -124,20 +124,20 @@ std::string basis_text(const Json& report) {
       links);
 }
 
-/// The lines about gradients between replicas, if they take time.
+/// The lines about sending gradients between replicas, if that takes time.
 std::string exchange_text(const Json& report) {
   if (!report.contains("exchange")) return "";
   const Json& exchange = report["exchange"];
   const double sent = exchange["sent_bytes"], ring = exchange["ring_bytes"];
   std::string text = fmt::format(
-      "gradients between replicas: a rank sends {:.1f} MiB and its weights; {:.2f} ms of the "
+      "gradients between replicas: a rank sends {:.1f} MiB and its weights; adds {:.2f} ms to the "
       "step\n",
       sent / kMiB, exchange["exposed_ms"]);
   if (sent > ring * 1.001)
     text += fmt::format(
         "{:.2f} times the bytes of a ring: the {} leaves (numerics.leaves) cannot be split into "
         "one "
-        "sum per replica; a power of two per replica can\n",
+        "sum per replica, but a power of two per replica could be\n",
         sent / ring, report["leaves"]);
   return text;
 }

@@ -100,7 +100,7 @@ void append_stages(const Stages& stages, const RowMemory& row, MemoryKey& key) {
   for (const StageSlots& slots : row.stages) {
     const StagePlacement& at = stages.at[static_cast<std::size_t>(slots.stage)];
     const StageInfo& own = stages.infos[static_cast<std::size_t>(slots.stage)];
-    // A stage reads the batch of its microbatches: their number, and offset from the first stage's.
+    // A stage's batch depends on the number of its microbatches and offset from the first stage's.
     if (first < 0) first = own.first_microbatch;
     for (const int value :
          {at.first_unit, at.last_unit, slots.saved, slots.grads, own.first_microbatch - first,
@@ -109,7 +109,7 @@ void append_stages(const Stages& stages, const RowMemory& row, MemoryKey& key) {
   }
 }
 
-/// Appends the gradient sums: the nodes of the rank's tree; other nodes of a bucket arrive.
+/// Appends the sizes of the rank's gradient trees; other ranks send a bucket's other nodes.
 void append_gradients(const Job& job, const Assignment& assignment, const Stages& stages, int rank,
                       MemoryKey& key) {
   std::map<int, std::vector<int>> orders;  // unit -> microbatches of its weight gradients
@@ -139,11 +139,11 @@ void append_parts(const Assignment& assignment, int rank, bool whole_tensors, Me
     const Part& part = assignment.owners[b].parts[static_cast<std::size_t>(owner)];
     key.push_back(b);
     key.push_back(part.count());
-    if (whole_tensors) key.push_back(part.begin);  // which tensors: determines the update's scratch
+    if (whole_tensors) key.push_back(part.begin);  // which tensors, which the scratch depends on
   }
 }
 
-/// Returns a function from a rank of the run to its memory; the arguments must outlive it.
+/// Returns a function that maps a rank of the run to its memory; the arguments must outlive it.
 auto rank_predictor(const RunConfig& config, const Job& job, const Assignment& assignment,
                     int threads) {
   return [&, threads, model = model_of(config), optimizer = optimizer_of(config)](int rank) {

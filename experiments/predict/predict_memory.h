@@ -13,9 +13,9 @@
 
 namespace concertina {
 
-/// The memory by rank, with `threads` threads each. Allocates no tensors. `largest`: of each group
-/// of ranks that differ only in their parts of buckets, receives the rank that needs the most: one
-/// of these is the largest rank for any parallel.recompute.
+/// The memory by rank, with `threads` threads each. Allocates no tensors. `largest` receives, from
+/// each group of ranks that differ only in their parts of buckets, the rank that needs the most;
+/// one of these is the largest for any parallel.recompute.
 std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
                                        const Assignment& assignment, int threads,
                                        std::vector<int>* largest = nullptr);
@@ -24,7 +24,7 @@ std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
 RankMemory predict_memory_of(int rank, const RunConfig& config, const Job& job,
                              const Assignment& assignment, int threads);
 
-/// The largest total of these ranks.
+/// The largest memory total among these ranks.
 std::size_t largest_total(const std::vector<int>& ranks, const RunConfig& config, const Job& job,
                           const Assignment& assignment, int threads);
 
@@ -39,8 +39,8 @@ SaveMemory predict_save_memory(const RunConfig& config, const Job& job,
 /// The largest total of any rank.
 std::size_t largest_total(const std::vector<RankMemory>& ranks);
 
-/// Other layouts with the same world size, or else smaller microbatches, whose largest rank needs
-/// at most `available` bytes; otherwise the smallest layout.
+/// Names other layouts with the same world size, or also smaller microbatches, whose largest rank
+/// needs at most `available` bytes; otherwise the smallest layout.
 std::string what_fits(const RunConfig& config, int world, int threads, std::size_t available);
 
 /// Warnings, with what_fits(), unless all ranks together fit in the free memory of `machine`.
@@ -52,18 +52,18 @@ std::vector<std::string> memory_advice(const RunConfig& config, int threads,
 // Checks whether ranks that share a device fit on it (memory_check.cc): if one rank lacks memory,
 // all throw the same error before anything is allocated.
 
-/// Throws Error{bad_input}, on all ranks, if the engines of the ranks that share a device need more
-/// than it has free, naming the needs of each and layouts that would fit. `shared`: bytes of host
-/// memory that its ranks use together, if tensors are there too. Must be called before
-/// Trainer::start(). Collective.
+/// Throws Error{bad_input} on all ranks if the engines of ranks that share a device need more
+/// memory than it has free; names the needs of each and layouts that would fit. `shared`: bytes
+/// that the ranks of a host use together, counted if tensors are in host memory too. Must be called
+/// before Trainer::start(). Collective.
 void require_memory(Trainer& trainer, int threads, std::size_t shared = 0);
 
 /// Bytes that this rank could still allocate: its share of the free memory of its device. nullopt
 /// if unknown. Collective.
 std::optional<std::size_t> free_for_rank(Trainer& trainer);
 
-/// The same for a change to `next`, during and after the move of its state; `trainer` has started,
-/// and is unchanged if this throws. Collective.
+/// Like require_memory(), for a change to `next`, during and after the move of its state; `trainer`
+/// must have started, and is unchanged if this throws. Collective.
 void require_memory_for(const Assignment& next, Trainer& trainer, int threads);
 
 }  // namespace concertina

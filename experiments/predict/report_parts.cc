@@ -11,7 +11,7 @@
 namespace concertina {
 namespace {
 
-/// Ranks that send each other activations, or gradients of the same stage.
+/// Pairs of ranks that send each other activations, or gradients of the same stage.
 std::set<std::pair<int, int>> exchanges(const Layout& layout) {
   std::set<std::pair<int, int>> pairs;
   const auto add = [&](int a, int b) {
@@ -35,7 +35,7 @@ std::string links_text(const LinkSource& source, bool free, const Costs& costs) 
   if (free && source.run)
     return "not measured in this run: transfers are free; use --links machine.toml";
   if (free)
-    return fmt::format("{} has none for some of these ranks, whose transfers are free",
+    return fmt::format("{} has no links for some of these ranks, whose transfers are free",
                        source.name);
   const int hosts =
       costs.hosts.empty() ? 1 : *std::max_element(costs.hosts.begin(), costs.hosts.end()) + 1;

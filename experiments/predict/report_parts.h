@@ -41,10 +41,10 @@ struct fmt::formatter<nlohmann::ordered_json> {
 
 namespace concertina {
 
-/// Returns "3", "0-7" or "0,32,...,480"; numbers must ascend.
+/// Returns "3", "0-7" or "0,32,...,480"; `numbers` must be in ascending order.
 std::string list_text(const std::vector<int>& numbers);
 
-/// Prints table lines that differ only in their rank once, ordered by their first rank.
+/// Merges table lines that differ only in their ranks, ordered by their first rank.
 class RankLines {
  public:
   /// Ranks must be added in ascending order.

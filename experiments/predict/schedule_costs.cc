@@ -27,8 +27,8 @@
 namespace concertina {
 namespace {
 
-// Costs per stage of a pipeline in a file: the header `F,I,W`, then one row of seconds per stage,
-// from the first stage to the last. Invariant: pure except for reading the file.
+// A file with the costs of each pipeline stage: the header `F,I,W`, then one row of seconds per
+// stage, from the first stage to the last. Invariant: pure except for reading the file.
 constexpr std::uint64_t kMostStageCostsBytes = 16 << 20;
 constexpr const char* kStageCostsHint =
     "a text file with the header F,I,W and one row of seconds per stage, such as 1,1,1";
@@ -89,7 +89,7 @@ const std::string kCostsHint = fmt::format(
     "row per stage; or a run with a costs.json",
     kValueRange);
 
-/// Leaves of the reduction tree, so that no two pipelines of the layout share one.
+/// The number of leaves in the reduction tree, such that no two pipelines of the layout share one.
 int leaves_of_cut(const Layout& layout, int microbatches) {
   const int leaves = default_leaves(microbatches);
   for (const Pipeline& pipeline : layout.pipelines)
@@ -164,13 +164,13 @@ void ScheduleCosts::read_links(const LinkOptions& options) {
     throw_input("the run's model already determines the message size", "--boundary-bytes",
                 "--costs RUN without it");
   if (!source_ && options.links.empty() && options.boundary_bytes)
-    throw_input("the message size is given, but no links", "--boundary-bytes",
+    throw_input("the message size is given, but no links are", "--boundary-bytes",
                 "--links machine.toml as well, as `concertina bench links` writes it");
   if (options.links.empty()) return;
   if (!source_ && !options.boundary_bytes)
     throw_input("the size of a message between stages is unknown", "--links",
-                "--boundary-bytes N: samples of a microbatch x context x width x bytes of "
-                "a number");
+                "--boundary-bytes N: samples per microbatch x context x width x bytes per "
+                "number");
   const CostSource from = read_costs(options.links);
   machine_ = source_ ? with_links(machine_, from.machine) : from.machine;
   links_ = {options.links, from.measured.has_value()};
@@ -211,7 +211,7 @@ Costs ScheduleCosts::given_costs(const Layout& layout, double share) const {
     costs.stages.clear();
     for (const Pipeline& pipeline : layout.pipelines) {
       if (pipeline.stages.size() != rows_.size())
-        throw_input(fmt::format("the file has costs of {}, but a pipeline has {}",
+        throw_input(fmt::format("the file has costs for {}, but a pipeline has {}",
                                 counted(std::ssize(rows_), "stage"),
                                 counted(std::ssize(pipeline.stages), "stage")),
                     file_, "one row per stage: --ranks times --chunks rows");

@@ -73,7 +73,7 @@ std::string search_table(const Json& report) {
     return fmt::format("{:<20} {:>6} {:>10g} {:>10g} {:>12g} {:>7}", name, one["chunks"],
                        one["makespan"], one["span"], share, tried);
   };
-  // Selects the best number of chunks per schedule: within the bound, then the shortest.
+  // Selects the best number of chunks per schedule: the shortest, if possible within the bound.
   const auto rank = [&](const Json& one) {
     return std::pair(!one["within"].get<bool>(), one[length].get<double>());
   };

@@ -53,8 +53,8 @@ ModelSpec model_of_samples(RunConfig config) {
   return model_of(config)->spec();
 }
 
-/// Returns the bytes per weight that this program keeps in addition to it: copies packed for its
-/// kernels, for a layer of the model on the config's device.
+/// Returns the bytes per weight that this program keeps in addition to the weight itself, as copies
+/// packed for its kernels, in a layer of the model on the config's device.
 double packed_bytes_per_weight(const RunConfig& config) {
   const std::unique_ptr<Model> model = model_of(config);
   const auto backend = make_sizing_backend(config, std::max(1, config.run.threads));
@@ -72,7 +72,7 @@ ParameterBytes own_bytes(const RunConfig& config) {
           .optimizer = static_cast<double>(sizeof(float) * kinds)};
 }
 
-/// The search space; for this program's own software, the default is the layouts that it can run.
+/// The search space; by default, a search for this program has only layouts that it can run.
 SearchSpace space_of(const LayoutSearchOptions& options, const MachineModel& machine,
                      const Software& software) {
   SearchSpace space{.world = options.world,

@@ -24,11 +24,11 @@ std::string share_of(const Json& value) {
 /// Describes the change that would shorten the step the most.
 std::string advice(const Json& layout, const Json& report) {
   static const std::map<std::string, const char*> kCures = {
-      {"bubble", "more microbatches or fewer stages: the bubble"},
-      {"transfer", "a faster network between stages: the wait for transfers"},
-      {"reduction", "a faster network or fewer replicas: the wait for their gradients and weights"},
+      {"bubble", "more microbatches or fewer stages (smaller bubble)"},
+      {"transfer", "a faster network between stages (less waiting for transfers)"},
+      {"reduction", "a faster network or fewer replicas (less waiting for gradients or weights)"},
       {"recompute", "enough memory to avoid recomputation"},
-      {"group", "a smaller tensor-parallel group or faster links in a host: its all-reduces"}};
+      {"group", "a smaller tensor-parallel group or faster links in a host (faster all-reduces)"}};
   const Json& help = layout["help_most"];
   const double share = help["seconds"].get<double>() / layout["step_s"].get<double>();
   if (share < 5e-4) return "a faster device: nearly all of the step is computation";
@@ -92,8 +92,8 @@ std::string trust_text(const Json& report) {
       compared, [&](const std::string& one) { return one.starts_with(software + ":"); });
   if (!known)
     text += fmt::format(
-        "no prediction for {} as {} was ever compared with a measurement: measure "
-        "the first layouts before choosing one\n",
+        "no prediction for {} with {} has ever been compared with a measurement: "
+        "measure the top layouts before choosing one\n",
         report["machine"], software);
   const auto ties = std::ranges::count_if(
       report["layouts"], [](const Json& layout) { return layout["within_tie"].get<bool>(); });
@@ -112,15 +112,15 @@ std::string legend_text(const Json& report) {
       "% of the step: bub: schedule bubble; xfer: waiting for transfers between stages; red: "
       "waiting for gradients and weights of replicas; rec: recomputation; tp: all-reduces of "
       "tensor parallelism\n"
-      "GiB: of the fullest device, and its free memory; exact: accurate to the "
+      "GiB: memory of the fullest device, used and free; exact: accurate to the "
       "byte; otherwise modelled\n";
   const bool shown = std::ranges::any_of(
       report["layouts"], [](const Json& layout) { return !layout["plan_show_s"].is_null(); });
   if (shown)
     text +=
-        "by `plan show`: simulates all replicas and each message of their exchange, whereas a "
+        "by `plan show`: it simulates all replicas and each message of their exchange, but a "
         "search "
-        "simulates one replica, with the exchange as a ring. Its bubble is all idle time of ranks, "
+        "simulates one replica and a ring exchange. Its bubble is all the idle time of ranks, "
         "which is bub + xfer + red above\n";
   return text + trust_text(report);
 }
@@ -130,8 +130,8 @@ std::string legend_text(const Json& report) {
 std::string search_text(const Json& report) {
   const auto count = [&](const char* key) { return grouped(report[key].get<std::int64_t>()); };
   std::string text = fmt::format(
-      "{} of {}, {} GiB each, as {}\n{} layouts: {} fit; {} simulated, {} slower by their "
-      "bound",
+      "{} of {}, {} GiB each, as {}\n{} layouts: {} fit; {} simulated, {} proven slower by "
+      "a bound",
       counted(report["world"], "rank"), report["machine"], gib(report["device_memory_bytes"]),
       report["software"]["about"], count("candidates"), count("fitting"), count("simulated"),
       count("proven_worse"));

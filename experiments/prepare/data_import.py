@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Converts datasets of Hugging Face, and Parquet and Arrow files, to files that data.format reads.
+"""Converts Hugging Face datasets, Parquet files and Arrow files to files for data.format.
 
-Inputs are files (.parquet, .arrow) or folders: a Dataset or DatasetDict that was saved with
-save_to_disk() of the package datasets, or Parquet files named after their split, as on the hub
+Inputs are files (.parquet, .arrow) or folders: a Dataset or DatasetDict saved with save_to_disk()
+from the datasets package, or Parquet files named after their split, as on the hub
 (data/train-00000-of-00002.parquet). Rows are streamed, so a table may be larger than memory. An output
-file gets its name once it is complete; an existing file is kept unless --force is given. Rows count
+file gets its final name once it is complete; an existing file is kept unless --force is given. Rows count
 from 0. Requires pyarrow and numpy (pip install pyarrow numpy).
 
 Exit codes: 0 success, 1 failure (such as a full disk), 2 bad input, 130 interrupted.
@@ -50,7 +50,7 @@ def write_text(options, files, out):
 
 
 def write_tsv(options, files, out):
-    """Writes a TSV file for data.format = "tsv" (io/labelled/tsv.cc): a line of names, no quotes."""
+    """Writes a TSV file for data.format = "tsv" (io/labelled/tsv.cc): column names, no quotes."""
     texts = [options.sentence] + ([options.sentence2] if options.sentence2 else [])
     rows = Rows(files, texts + [options.label])
     for name in texts:
@@ -80,7 +80,7 @@ def write_tsv(options, files, out):
 
 
 def answers_of(row, options, place):
-    """The answers of a question in the form of SQuAD 1.1, each checked against its context."""
+    """The answers to a question in SQuAD 1.1 format, each checked against its context."""
     context, answers, where = row[options.context], row[options.answers], place(options.answers)
     if isinstance(answers, dict) and isinstance(answers.get("text"), list) and \
             isinstance(answers.get("answer_start"), list) and \
@@ -97,13 +97,13 @@ def answers_of(row, options, place):
         if not isinstance(text, str) or not isinstance(start, int):
             raise InputError("an answer is null or has the wrong type", where, "a string and an integer")
         if start < 0 or not text.strip() or context[start:start + len(text)] != text:
-            raise InputError(f"the context does not have the answer '{text[:60]}' at answer_start = {start} "
+            raise InputError(f"the context does not contain the answer '{text[:60]}' at answer_start = {start} "
                              "(counted in code points)", where, "answers that occur in the context")
     return [{"answer_start": start, "text": text} for text, start in pairs]
 
 
 def write_squad(options, files, out):
-    """Writes JSON as in SQuAD 1.1: consecutive rows with the same title are an article, with the same context a paragraph."""
+    """Writes JSON as in SQuAD 1.1: consecutive rows with the same title form an article; those with the same context, a paragraph."""
     rows = Rows(files, [options.context, options.question, options.answers], optional=["title", "id"])
     rows.require_text(options.context)
     rows.require_text(options.question)
@@ -126,8 +126,8 @@ def write_squad(options, files, out):
 
 
 def write_tokens(options, files, out):
-    """Writes a token file if the tokenizer is given, otherwise an indexed dataset of Megatron-LM with a
-    document per row and 2 bytes per token if they suffice.
+    """Writes a token file if the tokenizer is given, otherwise an indexed dataset for Megatron-LM with
+    one document per row and 2 bytes per token if they suffice.
 
     Source: megatron/core/datasets/indexed_dataset.py; io/datasets/tokens.cc reads it."""
     if options.tokenizer:
@@ -153,7 +153,7 @@ def write_tokens(options, files, out):
 
 
 def write_images(options, files, out):
-    """Writes a tar for webdataset: KEY.png or KEY.jpg, then KEY.cls with the class number."""
+    """Writes a tar file for webdataset: KEY.png or KEY.jpg, then KEY.cls with the class number."""
     rows = Rows(files, [options.image, options.label])
     if not rows.is_integer(options.label):
         raise InputError(f"column '{options.label}' is {rows.type(options.label)}", files[0], "a column of integers")
@@ -218,7 +218,7 @@ KINDS = {
     "tsv": (write_tsv, "sentences and labels, for data.format=tsv", {
         "--sentence": {"default": "sentence", "help": "column of sentences (default: sentence)"},
         "--sentence2": {"help": "column of the second sentences of pairs"}, **LABELS,
-        "--spaces": {"action": "store_true", "help": "replace tabs and line ends in cells with spaces"}}),
+        "--spaces": {"action": "store_true", "help": "replace tabs and line breaks in cells with spaces"}}),
     "squad": (write_squad, "questions with answers, for data.format=squad", {
         "--context": {"default": "context", "help": "column of contexts (default: context)"},
         "--question": {"default": "question", "help": "column of questions (default: question)"},
@@ -227,7 +227,7 @@ KINDS = {
         "--column": {"default": "input_ids", "help": "column of token lists (default: input_ids)"},
         "--vocabulary": {"type": positive, "default": 0, "help": "number of tokens in the vocabulary (default: that of the tokenizer)"},
         "--tokenizer": {"default": "", "metavar": "PATH|bytes|FINGERPRINT",
-                        "help": "tokenizer of the tokens: a tokenizer.json, bytes, or a fingerprint that data inspect "
+                        "help": "tokenizer that produced the tokens: a tokenizer.json, bytes, or a fingerprint that data inspect "
                                 "shows; writes a file like that of data prepare"}}),
     "images": (write_images, "PNG or JPEG images and labels, as a tar for webdataset",
                {"--image": {"default": "image", "help": "column of images (default: image)"}, **LABELS})}

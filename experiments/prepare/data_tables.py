@@ -14,7 +14,7 @@ from concertina import InputError  # noqa: E402
 
 
 def exit_code(tool, work, where, left=""):
-    """Does the work and prints errors. Returns 0 for success, 1 for a failure, or 2 for bad input."""
+    """Calls `work` and prints errors. Returns 0 for success, 1 for a failure, or 2 for bad input."""
     try:
         work()
         return 0
@@ -29,7 +29,7 @@ def exit_code(tool, work, where, left=""):
 
 @contextlib.contextmanager
 def whole_files(paths, force):
-    """Files open for writing; they get their names, in this order, once all are on disk, or never."""
+    """Opens files for writing, which get their names, in this order, only once all are on disk."""
     for path in paths:
         if path.exists() and not force:
             raise InputError("the file already exists", path, "another --out, or --force to replace it")
@@ -52,7 +52,7 @@ def whole_files(paths, force):
 
 
 def load_pyarrow():
-    """Imports pyarrow, which Debian does not package, for this whole file."""
+    """Imports pyarrow, which Debian does not package, as globals of this module."""
     global pa, pc, pq
     try:
         pa, pc, pq, _ = map(importlib.import_module, ("pyarrow", "pyarrow.compute", "pyarrow.parquet", "numpy"))
@@ -114,7 +114,7 @@ def read_json(path):
 
 
 def choose_splits(inputs, wanted):
-    """{split: [files]} of all inputs together, in the order of `wanted`, or all splits."""
+    """{split: [files]} of all inputs together: the splits in `wanted`, in that order, or all."""
     found = {}
     for path in inputs:
         for name, files in splits_of(pathlib.Path(path)).items():
@@ -129,7 +129,7 @@ def choose_splits(inputs, wanted):
 
 @contextlib.contextmanager
 def reading(file):
-    """Reports errors of pyarrow as damage of `file`."""
+    """Reports errors from pyarrow as damage to `file`."""
     try:
         yield
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
@@ -216,7 +216,7 @@ class Rows:
                 progress.show(sum(sizes[:i]) + share * sizes[i], self.read)
 
     def batches_of(self, file, size):
-        """Catches only errors of pyarrow, not those of the caller."""
+        """Catches only errors from pyarrow, not from the caller."""
         with reading(file):
             batches = open_table(file)[1](self.columns, size)
         while True:
@@ -272,7 +272,7 @@ class Rows:
         return pa.types.is_integer(self.type(column))
 
     def require_text(self, column, what="strings"):
-        """Raises InputError unless the column has strings."""
+        """Raises InputError unless the column contains strings."""
         kind = self.type(column)
         if str(kind) not in ("string", "large_string", "string_view"):
             raise InputError(f"column '{column}' is {kind}", self.files[0], f"a column of {what}")

@@ -12,8 +12,8 @@ MAGIC, TOKENS_AT, HASH_BLOCK = b"concertina token file 1\n", 128, 16 << 20
 
 
 def tokenizer_of(choice, vocabulary):
-    """(fingerprint, vocabulary) of a tokenizer: "bytes", a tokenizer.json or its folder, or a fingerprint that
-    `data inspect` shows, which requires the size `vocabulary` (0: not given)."""
+    """(fingerprint, vocabulary) of a tokenizer: "bytes", a tokenizer.json or its folder, or a fingerprint shown
+    by `data inspect`, which requires the vocabulary size `vocabulary` (0: not given)."""
     if choice == "bytes":
         return agreed(b"bytes", 256, vocabulary, choice)
     if re.fullmatch("[0-9a-f]{64}", choice):
@@ -43,12 +43,12 @@ def agreed(text, has, asked, tokenizer):
 
 
 def token_bytes(lists, type_):
-    """Returns the numbers of an array of lists as bytes of a type such as "<u2"."""
+    """Returns the numbers of an array of lists as bytes, each as a type such as "<u2"."""
     return lists.flatten().to_numpy().astype(type_).tobytes()
 
 
 def write_token_file(options, files, out):
-    """Writes a document per row. Like empty lines in `data prepare`, rows without tokens are skipped."""
+    """Writes one document per row. Like empty lines in `data prepare`, rows without tokens are skipped."""
     import numpy
     file, = out
     fingerprint, vocabulary = tokenizer_of(options.tokenizer, options.vocabulary)

@@ -72,7 +72,7 @@ class PrepareProgress {
         world_.irecv(std::as_writable_bytes(std::span(peers_[i].heard)), static_cast<int>(i) + 1);
   }
 
-  /// Whether all messages have arrived.
+  /// Receives messages; returns whether all have arrived.
   bool hear() {
     bool all = true;
     for (std::size_t i = 0; i < peers_.size(); ++i) {
@@ -181,7 +181,7 @@ void write_share(Communicator& world, const RankShare& share,
   writer.sync();
 }
 
-/// The hash of each block, which the ranks compute in turn. Collective.
+/// The hash of each block; the blocks are distributed round-robin among ranks. Collective.
 std::vector<std::string> hash_blocks(Communicator& world, const TokenFileInfo& info,
                                      const TokenFileWriter& writer) {
   nlohmann::json mine = nlohmann::json::array();
@@ -248,9 +248,9 @@ void say_what_was_there(const std::vector<nlohmann::json>& ranks, std::uint64_t 
     other += one[2].get<std::uint64_t>();
   }
   if (result.kept > 0) log::info("reusing {} of {} chunks", result.kept, chunks);
-  if (damaged > 0) log::warn("{} of {} chunks are damaged and are encoded again", damaged, chunks);
+  if (damaged > 0) log::warn("{} of {} chunks were damaged and re-encoded", damaged, chunks);
   if (other > 0)
-    log::warn("{} of {} chunks belong to another text, tokenizer or options and are encoded again",
+    log::warn("{} of {} chunks were for another text, tokenizer or options and were re-encoded",
               other, chunks);
 }
 
@@ -276,7 +276,7 @@ PreparedText prepare_tokens(Communicator& world, const Corpus& corpus, const Tok
   if (world.rank() == 0) say_what_was_there(found, chunks.count(), result);
   together(world, [&] {
     if (corpus.stamps() != stamps)
-      throw_failure("the text changed while it was read", corpus.files()[0],
+      throw_failure("the text changed while it was being read", corpus.files()[0],
                     "rerun the same command; unchanged chunks are kept");
   });
   result.info = join_chunks(world, share, chunks.count(), tokenizer, folder, out);

@@ -22,8 +22,8 @@ struct PreparedText {
 /// its tokens in the folder `out`.parts, which the next attempt of the same command reuses and
 /// which is removed at the end. Chunks there that are damaged, or belong to another text, tokenizer
 /// or options, are encoded again, with a warning. All ranks must share a file system. Input errors:
-/// those of TextChunks::encode(); another process is preparing this file; a text without tokens.
-/// Failures: file errors; the text changed meanwhile. Collective.
+/// those of TextChunks::encode(), a file that another process is preparing, a text without tokens.
+/// Failures: file errors, a text that changes meanwhile. Collective.
 PreparedText prepare_tokens(Communicator& world, const Corpus& corpus, const Tokenizer& tokenizer,
                             const PrepareOptions& options, const std::string& out);
 

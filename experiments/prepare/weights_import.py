@@ -42,7 +42,7 @@ Tensor = collections.namedtuple("Tensor", "storage offset shape strides")
 
 
 class MakeTensor:
-    """The only callable that a file may name: makes a tensor of a storage, or a parameter of a tensor. A pickle cannot set its attributes."""
+    """The only callable that a file may name: makes a tensor from a storage, or a parameter from a tensor. A pickle cannot set its attributes."""
     __slots__ = ()
 
     def __call__(self, of, offset=0, shape=(), strides=(), *_):
@@ -54,7 +54,7 @@ KNOWN = {("torch._utils", "_rebuild_tensor_v2"): MakeTensor(), ("torch._utils", 
 
 
 class TensorUnpickler(pickle.Unpickler):
-    """Reads one pickle of `path`; `file` has at most its first MOST_PICKLE bytes."""
+    """Reads one pickle of `path`; `file` contains at most the first MOST_PICKLE bytes of it."""
 
     def __init__(self, file, path):
         super().__init__(file, encoding="utf-8")
@@ -103,7 +103,7 @@ def elements_in_order(tensor, data):
 
 
 class ZippedFile:
-    """A file of torch.save() since 1.6: a zip with uncompressed entries."""
+    """A file written by torch.save() since version 1.6: a zip with uncompressed entries."""
 
     def __init__(self, path):
         self.path, self.zip = path, zipfile.ZipFile(path)
@@ -130,7 +130,7 @@ class ZippedFile:
 
 
 class LegacyFile:
-    """A file of torch.save() before 1.6: a sequence of pickles, then the storages."""
+    """A file written by torch.save() before version 1.6: a sequence of pickles, then the storages."""
 
     def __init__(self, path):
         self.path, self.file = path, open(path, "rb")
@@ -215,7 +215,7 @@ def convert(folder, force):
         except InputError:
             raise
         except (*DAMAGED, OSError) as error:
-            # Errors of the system, except for an invalid position; those of a decompressor have no number.
+            # System errors except for an invalid position; decompressor errors have no number.
             if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
                 raise
             raise InputError(f"this is not a complete file of torch.save() ({type(error).__name__})", path, AGAIN) from None

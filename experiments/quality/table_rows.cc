@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 void require_table(const RunConfig& config) {
   const std::string& format = config.data.format;
   if (std::ranges::find(kTableFormats, format) != std::end(kTableFormats)) return;
-  throw_input(fmt::format("data.format = \"{}\" is not a format of tables", format), "data.format",
+  throw_input(fmt::format("data.format = \"{}\" is not a table format", format), "data.format",
               fmt::format("one of: {}", fmt::join(kTableFormats, ", ")));
 }
 

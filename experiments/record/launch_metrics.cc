@@ -5,10 +5,10 @@
 namespace concertina {
 namespace {
 
-/// TFLOP/s of dense products from NVIDIA's data sheets, which list twice these values for sparse
-/// products; fp32 without tensor cores.
+/// TFLOP/s of dense matrix products from NVIDIA's data sheets, which list twice these values for
+/// sparse products; fp32 without tensor cores.
 struct DataSheet {
-  std::string_view name;  // part of the driver's name of the device
+  std::string_view name;  // part of the driver's name for the device
   double fp32, tf32, bf16, fp8;
 };
 

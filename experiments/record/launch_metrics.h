@@ -15,8 +15,8 @@
 
 namespace concertina {
 
-/// FLOP/s of one rank's device: `run.peak_tflops`, or the rate of dense products in
-/// `numerics.compute` from the data sheet of the GPU that `device` names. 0 if unknown.
+/// FLOP/s of one rank's device: `run.peak_tflops`, or the rate of dense matrix products in
+/// `numerics.compute` from the data sheet of the GPU named by `device`. 0 if unknown.
 double peak_flops_per_s(const RunConfig& config, std::string_view device);
 
 /// Metrics of the steps of one launch.
@@ -37,7 +37,7 @@ class LaunchMetrics {
   double tokens_per_s() const {
     return sum_ > 0 ? tokens_ * static_cast<double>(steps()) / sum_ : 0;
   }
-  /// Idle share of the total seconds, mean over ranks.
+  /// Idle share of the total seconds, averaged over ranks.
   double bubble() const { return sum_ > 0 ? idle_ / sum_ : 0; }
 
  private:
@@ -46,9 +46,9 @@ class LaunchMetrics {
   double sum_ = 0, idle_ = 0;
 };
 
-/// The part of result.json that does not depend on its steps.
+/// The part of result.json that does not depend on the launch's steps.
 struct LaunchSummary {
-  std::int64_t step = 0;                            // completed, of the whole run
+  std::int64_t step = 0;                            // completed in the whole run
   std::optional<StepResult> last;                   // last step of this launch
   Validation validation;                            // without targets: none
   double launch_seconds = 0;                        // so far

@@ -33,7 +33,7 @@ void Monitor::attempt(const std::string& what, const std::function<void()>& writ
     write();
   } catch (const Error& error) {
     if (failed_.insert(what).second)
-      log::warn("cannot write {}, lines are lost: {} ({}); training continues", what,
+      log::warn("cannot write {}, so lines are lost: {} ({}); training continues", what,
                 error.message(), error.where());
   }
 }

@@ -23,14 +23,14 @@ class Monitor {
   /// Continues the files of `directory` after step `last_step`.
   Monitor(const RunConfig& config, const std::string& directory, std::int64_t last_step);
 
-  /// `evaluations`: upcoming evaluations, in steps of equal duration.
+  /// `evaluations`: the duration of upcoming evaluations, measured in steps.
   void step(const StepMetrics& metrics, double evaluations = 0);
   /// See Progress::evaluation().
   void evaluation(std::int64_t done, std::int64_t of, double seconds) {
     progress_.evaluation(done, of, seconds);
   }
-  /// `final`: at the end of the run. If it covers different text from earlier evaluations, it is
-  /// not added to their curve in TensorBoard.
+  /// `final`: at the end of the run. If the evaluation covers different text from earlier
+  /// evaluations, it is not added to their curve in TensorBoard.
   void validation(std::int64_t step, const Validation& result, bool final);
   /// Writes a line to events.jsonl: what happened and what it cost.
   void event(std::int64_t step, EventKind kind, const nlohmann::ordered_json& details);

@@ -29,7 +29,7 @@ std::string format_rate(double per_second) {
   if (!std::isfinite(per_second) || per_second < 0) return "?";
   constexpr const char* kSuffix[] = {"", "k", "M", "G", "T"};
   std::size_t scale = 0;
-  // 999.5 would print as "1000", four digits.
+  // 999.5 would print as "1000", which has four digits.
   while (per_second >= 999.5 && scale + 1 < std::size(kSuffix)) per_second /= 1000, ++scale;
   const int decimals = scale == 0 || per_second >= 99.95 ? 0 : per_second >= 9.995 ? 1 : 2;
   return fmt::format("{:.{}f}{}", per_second, decimals, kSuffix[scale]);
@@ -76,7 +76,7 @@ void Progress::update(const ProgressMetrics& metrics) {
 void Progress::evaluation(std::int64_t done, std::int64_t of, double seconds) {
   if (done >= of) last_draw_ = 0;
   if (done >= of) return clear();
-  // These are seconds since the start of the evaluation, so the first call draws.
+  // `seconds` counts from the start of the evaluation, so the first call draws.
   const double pause = line_.on_terminal() ? kRedrawSeconds : 10;
   if (seconds - last_draw_ < pause && last_draw_ <= seconds) return;
   last_draw_ = seconds;

@@ -13,9 +13,9 @@ namespace concertina {
 struct ProgressMetrics {
   std::int64_t step = 0, steps = 0;  // completed, and of the whole run
   double loss = 0, tokens_per_s = 0;
-  double bubble = 0;        // idle share, mean over ranks
+  double bubble = 0;        // idle share, averaged over ranks
   double seconds_left = 0;  // negative: unknown
-  std::string elastic{};    // changes of the run, see Monitor; empty: none
+  std::string elastic{};    // changes to the run (see Monitor); empty: none
   int batches = 1;          // steps that these values cover
 };
 
@@ -23,7 +23,7 @@ struct ProgressMetrics {
 std::string format_duration(double seconds);
 /// "950", "12.3k", "4.5M": three significant digits.
 std::string format_rate(double per_second);
-/// "step 20/200  loss 2.3456  12.3k tokens/s  bubble 12%  ETA 0:42"; after a change of the run "...
+/// "step 20/200  loss 2.3456  12.3k tokens/s  bubble 12%  ETA 0:42"; after a change to the run "...
 /// bubble 12%  pp2xdp1, 7 of 12 layers frozen  ETA 0:42".
 std::string progress_line(const ProgressMetrics& metrics);
 /// The progress line after a bar, truncated to `width` columns; ASCII only.
@@ -49,8 +49,8 @@ class Progress {
   double last_draw_ = 0;
 };
 
-/// Estimates the remaining seconds from an exponential average of step durations, so that start-up
-/// and layout changes are soon forgotten.
+/// Estimates the remaining seconds from an exponential moving average of step durations, so that
+/// start-up and layout changes are soon forgotten.
 class Eta {
  public:
   void add(double step_seconds);

@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// The step with median duration, neither the best nor the worst, for the picture.
+/// The step with the median duration, so that the picture shows neither the best nor the worst.
 std::size_t typical_step(const RunTrace& trace) {
   std::vector<std::size_t> order(trace.steps.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -28,7 +28,7 @@ void widen(MemoryUse& peak, const MemoryUse& use) {
   peak.boundary_bytes = std::max(peak.boundary_bytes, use.boundary_bytes);
 }
 
-/// From the plan only. Boundary pools are summed, an upper bound on their simultaneous use.
+/// From the plan only. Boundary pools are summed, to bound their simultaneous use from above.
 MemoryUse predicted_peak(const RunTrace& trace, std::size_t rank, const Timeline& timeline,
                          const RowMemory& memory) {
   MemoryUse peak;

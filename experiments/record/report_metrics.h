@@ -1,6 +1,6 @@
 // The values of `report`: measured, and predicted from the durations of actions and from
-// costs.json. Invariant: pure. "Bubble" is the idle share of a step, in which a rank neither
-// computes nor updates, as in metrics.jsonl and parallel/simulate/simulate.h.
+// costs.json. Invariant: pure. "Bubble" is the share of a step in which a rank neither computes nor
+// updates, as in metrics.jsonl and parallel/simulate/simulate.h.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,13 +15,13 @@
 
 namespace concertina {
 
-/// Totals of all steps of a run over all launches. Each value covers the steps that have one.
+/// Totals of all steps of a run over all launches. Each value covers the steps that record it.
 struct StepTotals {
   std::int64_t steps = 0;  // with a known duration
   double seconds = 0;      // total duration
   MetricValue median_seconds = kNoValue;
-  MetricValue tokens_per_s = kNoValue;  // without durations, over steps with equal token counts
-  MetricValue bubble = kNoValue;        // share of the seconds of steps that have one
+  MetricValue tokens_per_s = kNoValue;  // without durations, assumes equal tokens per step
+  MetricValue bubble = kNoValue;        // share of the time of steps that record it
 };
 StepTotals total(const std::vector<MetricsPoint>& metrics);
 /// Omits the keys of absent values.

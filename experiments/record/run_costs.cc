@@ -28,7 +28,7 @@ class Mean {
   std::int64_t count_ = 0;
 };
 
-/// The parts of one rank's load and STEP between their waits.
+/// The mean durations of one rank's load and of the parts of its STEP between waits.
 struct RankMeans {
   Mean load, norm, update, refresh;
 
@@ -49,8 +49,8 @@ struct RankMeans {
   RankCosts costs() const { return {load.value(), norm.value(), update.value(), refresh.value()}; }
 };
 
-/// Measures from the end of a SEND, or the start of the wait if that is later, to the end of the
-/// wait.
+/// Measures the time from the end of a SEND, or the start of the wait if that is later, to the end
+/// of the wait.
 void add_transfers(const PlanIndex& index, const std::vector<StepRecord>& ranks,
                    std::vector<double>& seconds) {
   for (const StepRecord& record : ranks)
@@ -74,7 +74,7 @@ void set_stages(const std::vector<StageCosts>& stages, const std::vector<std::si
   }
 }
 
-/// A bucket's part is done at the share of the update that costs.json gives for it.
+/// A bucket's part is done after the same share of the update as in costs.json.
 void set_ranks(const std::vector<RankMeans>& means, Costs& costs) {
   std::vector<RankCosts> ranks;
   for (const RankMeans& rank : means) ranks.push_back(rank.costs());
@@ -92,7 +92,7 @@ void set_ranks(const std::vector<RankMeans>& means, Costs& costs) {
 KnownCosts known_costs(const std::string& directory, const Layout& layout, const Plan& plan) {
   const std::string path = run_file(directory, kCostsFile);
   if (std::error_code error; !std::filesystem::exists(path, error))
-    return {{}, "the run has no costs.json, which a launch writes at its end"};
+    return {{}, "the run has no costs.json, which a launch writes when it ends"};
   try {
     const CostSource source = read_costs(path);
     RunConfig config;

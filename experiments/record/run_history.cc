@@ -22,9 +22,9 @@ namespace {
 
 namespace stdfs = std::filesystem;
 
-constexpr std::uint64_t kTail = 64 << 10;  // bytes that include the last line of metrics.jsonl
+constexpr std::uint64_t kTail = 64 << 10;  // enough bytes for the last line of metrics.jsonl
 
-/// Returns `path`.1, or the first free number.
+/// Returns `path`.1, or `path` with the first free number.
 std::string free_name(const std::string& path) {
   for (int number = 1;; ++number)
     if (const std::string name = fmt::format("{}.{}", path, number); !stdfs::exists(name))
@@ -69,7 +69,7 @@ RunHistory read_history(const std::string& directory) {
 bool is_finished(const std::string& directory, const RunConfig& config, bool or_longer) {
   const nlohmann::json result = read_log_json(run_file(directory, kResultFile));
   const std::vector<nlohmann::json> launches = read_lines(run_file(directory, kLaunchesFile));
-  // A killed launch has null there.
+  // The exit code of a killed launch is null.
   if (!result.is_object() || launches.empty() ||
       launches.back().value("exit", nlohmann::json()) != 0)
     return false;

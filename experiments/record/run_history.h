@@ -37,7 +37,7 @@ std::vector<std::string> changed_keys(const RunConfig& before, const RunConfig& 
 /// `checkpoint.dir` and how to restart from step 0.
 void require_no_steps(const RunHistory& history, const RunConfig& config);
 
-/// Renames files that a restarted run would overwrite, to metrics.jsonl.1 or the first free number.
+/// Renames files that a restarted run would overwrite, by adding .1 or the first free number.
 void move_aside(const std::string& directory);
 
 }  // namespace concertina

@@ -32,7 +32,7 @@ struct ValidationPoint {
   MetricValue seconds = kNoValue;           // duration of the evaluation
   std::string time{};                       // end of the evaluation
   std::string data{}, measure{};            // see measure_json()
-  std::map<std::string, double> metrics{};  // numbers of the line, such as "accuracy"
+  std::map<std::string, double> metrics{};  // other numbers in the line, such as "accuracy"
 };
 
 MetricValue number_in(const nlohmann::json& line, const char* key);
@@ -56,7 +56,7 @@ class LineFollower {
   std::uint64_t read_ = 0;  // bytes
 };
 
-/// The lines with a step.
+/// The values of the lines that have a step.
 std::vector<MetricsPoint> metrics_of(const std::vector<nlohmann::json>& lines);
 std::vector<ValidationPoint> validations_of(const std::vector<nlohmann::json>& events);
 

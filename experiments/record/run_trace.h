@@ -31,11 +31,11 @@ struct RunTrace {
 
 /// The index of a stage within its pipeline, from 0.
 int stage_in_pipeline(const Layout& layout, int stage);
-/// The replica of each pipeline; pipelines on the same ranks are one replica.
+/// The replica of each pipeline; pipelines on the same ranks form one replica.
 std::vector<int> replicas_of(const Layout& layout);
 
-/// "F 3 stage 1", "SEND_B 2 stage 1", "reduce stage 0", "optimizer", with the stage of its
-/// pipeline.
+/// "F 3 stage 1", "SEND_B 2 stage 1", "reduce stage 0", "optimizer", with the number of the stage
+/// in its pipeline.
 std::string title(const Action& action, const Layout& layout);
 
 /// Chrome's trace-event format: a process per rank, with tracks for computing, sends and receives

@@ -71,7 +71,7 @@ class Reader {
   }
 
  private:
-  /// Throws unless indices derived from layout and plan are valid.
+  /// Throws unless all indices derived from the layout and plan are valid.
   void require_sound(const RunTrace& trace) const {
     const Layout& layout = trace.layout;
     if (layout.pipelines.empty()) fail();
@@ -88,7 +88,7 @@ class Reader {
         trace.saved_bytes.size() != stages || trace.grad_bytes.size() != stages)
       fail();
     if (const auto violation = check(trace.plan, layout, limits_of(trace.plan)))
-      throw RefusedPlan(trace.plan, *violation, "the plan of the trace is invalid: ", path_);
+      throw RefusedPlan(trace.plan, *violation, "the trace's plan is invalid: ", path_);
   }
 
   /// The step of the preceding step event.

@@ -82,8 +82,8 @@ class Writer {
       lanes_[direction] = std::max(lanes_[direction], lanes[direction].size());
   }
 
-  /// Writes arrows of a step's gradient exchange: for each stage's units, from the REDUCE of the
-  /// last holder, for which the others waited, to the STEP of each other holder.
+  /// Writes the arrows for a step's gradient exchange: for each stage's units, from the REDUCE of
+  /// the last holder, for which the others waited, to the STEP of each other holder.
   void write_exchange(std::size_t step) {
     for (const auto& [units, holders] : reductions_) {
       const auto last = std::ranges::max_element(
@@ -133,7 +133,7 @@ class Writer {
     return at(step, place.rank).actions[static_cast<std::size_t>(place.position)];
   }
 
-  /// Ids of message arrows are smaller.
+  /// The number of ids for message arrows; those of the gradient exchange follow.
   std::uint64_t message_ids() const {
     return trace_.steps.size() * static_cast<std::uint64_t>(index_.nodes());
   }
@@ -170,7 +170,7 @@ class Writer {
     }
   }
 
-  /// When both ends were posted, if known.
+  /// The time at which both ends had been posted, if known.
   double start_of(std::size_t step, const Completion& completion) const {
     const Action other = counterpart(completion.transfer);
     double start = 0;

@@ -91,7 +91,7 @@ void gather_sizes(const Trainer& trainer, Communicator& world, RunTrace& trace) 
   }
 }
 
-/// A received message is complete for the sender, too, even if it only checks later.
+/// A received message is complete for the sender, too, even if the sender checks only later.
 void align_sends(const PlanIndex& index, std::vector<StepRecord>& ranks) {
   std::vector<double> received(static_cast<std::size_t>(index.nodes()),
                                std::numeric_limits<double>::infinity());
@@ -117,7 +117,7 @@ TraceWindow choose_window(std::int64_t done, std::int64_t steps, int wanted, std
 
 namespace {
 
-/// Stores layout and plan of the working ranks, renumbered without the spare ones.
+/// Stores the layout and plan of the working ranks, renumbered without the spare ones.
 void take_working(const Assignment& assignment, RunTrace& trace) {
   trace.layout = assignment.layout;
   for (Pipeline& pipeline : trace.layout.pipelines)
@@ -184,7 +184,7 @@ std::vector<TraceWindow> trace_windows(std::int64_t done, std::int64_t steps, co
     if (log.trace_every > 0)
       first = std::min(first, (from + log.trace_every - 1) / log.trace_every * log.trace_every);
     if (first > steps) break;
-    // As many as in a launch that starts there.
+    // As many steps as in a launch that starts there.
     const int count = choose_window(first - 1, steps, log.trace, actions).count;
     if (count == 0) break;
     windows.push_back({first, count});

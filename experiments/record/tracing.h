@@ -21,8 +21,8 @@ struct TraceWindow {
 };
 
 /// The steps to record in a launch that trains (done, steps]: `wanted` steps after the first two,
-/// which warm up, or the last ones if there are fewer. Reduced, to at least one, if the file would
-/// be large because steps have many `actions` over all ranks.
+/// which warm up, or the last ones if there are fewer. Their number is reduced, but to at least
+/// one, if the file would be large because steps have many `actions` over all ranks.
 TraceWindow choose_window(std::int64_t done, std::int64_t steps, int wanted, std::size_t actions);
 
 /// The windows requested by log.trace_at or log.trace_every: log.trace steps from each of these

@@ -1,5 +1,5 @@
-// The log of a run as values, and a clock of its training time. Invariant: the clock counts
-// training but not evaluations, across launches.
+// A run's log as values, and a clock for its training time. Invariant: the clock counts the
+// training time of all launches, without evaluations.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct RunLog {
   std::vector<ValidationPoint> validations;
   std::vector<std::string> launches{};  // start times
 };
-/// The start times of launches from lines of launches.jsonl.
+/// The start times of launches, from the lines of launches.jsonl.
 std::vector<std::string> starts_of(const std::vector<nlohmann::json>& launches);
 /// Reads the log of a run directory; empty for an empty name.
 RunLog read_log(const std::string& directory);
@@ -25,9 +25,9 @@ struct StepCurve {
   bool operator==(const StepCurve&) const = default;
 };
 
-/// The training seconds up to the end of each step: wall time with decisions, layout changes and
-/// checkpoints, without evaluations. The clock starts at the end of the first step, in which
-/// kernels are created, and is stopped between launches and during the first step of each. For a
-/// repeated step the last time counts. Empty if the log lacks the time of a step or an evaluation.
+/// The training time in seconds up to the end of each step: wall time with decisions, layout
+/// changes and checkpoints, but not evaluations. The clock starts after the first step, which
+/// creates kernels, and stops between launches and during the first step of each. For a repeated
+/// step, the last time counts. Empty if the log lacks the time of a step or evaluation.
 StepCurve training_seconds(const RunLog& log);
 }  // namespace concertina

@@ -1,4 +1,4 @@
-// Data for a run's page that only the program has: its model, and recorded and predicted steps.
+// Data for a run's page that only the program can provide: model, recorded and predicted steps.
 // Invariant: only reads.
 #pragma once
 
@@ -12,8 +12,8 @@
 namespace concertina {
 
 /// Returns `layer_ends`, `parameters` and `tokens_per_step` if this version can read the config. If
-/// the run has a trace (the one starting at `step`, or the last), also measured and predicted
-/// metrics of its steps, by rank with memory over time, `pipelines`, and `timeline`. Throws
+/// the run has a trace (the one starting at `step`, or the last), also the measured and predicted
+/// metrics of its steps, by rank and with memory over time, `pipelines` and `timeline`. Throws
 /// Error{bad_input} if the run or trace is missing or damaged.
 nlohmann::ordered_json recorded_metrics(const std::string& directory,
                                         std::optional<std::int64_t> step);

@@ -17,7 +17,7 @@ void add_wait(WorkKind kind, const std::string& what, double start, double end,
   if (end > start) waits.push_back({.work = kind, .start = start, .end = end, .what = what});
 }
 
-/// The end of the last predicted gradient on `rank` and the ranks with which it shares gradients.
+/// The predicted end of the last gradient on `rank` and on ranks with which it shares gradients.
 double last_gradient(const RunTrace& trace, const ReportMetrics& metrics, std::size_t rank) {
   double last = 0;
   for (const BucketCosts& bucket : metrics.costs.buckets) {
@@ -65,7 +65,7 @@ std::string wait_text(const WaitTime& wait, const Layout& layout) {
   }
 }
 
-/// The step with median duration. Waits are split where the computation that they depend on has
+/// The step with the median duration. Waits are split where the computation that they depend on has
 /// ended.
 TimelinePanel measured_panel(const RunTrace& trace, const ReportMetrics& metrics) {
   const std::vector<StepRecord>& step = trace.steps[metrics.typical];

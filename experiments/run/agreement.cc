@@ -26,8 +26,8 @@ namespace {
 constexpr std::string_view kFloatingPoint = "floating-point arithmetic";
 constexpr std::size_t kMostText = 100;  // maximum length of a value in the message
 
-/// Whether ranks may differ in the key: hosts have separate directories and cores; the contents of
-/// files are compared separately.
+/// Whether ranks may have different values for the key: hosts have separate directories and cores;
+/// the contents of files are compared separately.
 bool may_differ(KeyRole role) {
   return role == KeyRole::run_place || role == KeyRole::host_place || role == KeyRole::host ||
          role == KeyRole::files;
@@ -107,8 +107,8 @@ nlohmann::json difference(const std::vector<std::vector<RankClaim>>& all, const 
   return refusal_of("the ranks do not agree", "start of the run", "one program for all ranks");
 }
 
-/// An instruction set that some ranks' processors lack; null if all have it. `isas`: the number of
-/// instruction sets of each rank.
+/// The refusal of an instruction set that some ranks' processors lack; null if all have it. `isas`:
+/// the number of instruction sets of each rank.
 nlohmann::json missing_isa(const std::vector<int>& isas, const RunConfig& config) {
   if (config.numerics.isa == "auto" || config.run.device != "cpu") return nullptr;
   const std::vector<std::string_view> names = cpu::isa_names();

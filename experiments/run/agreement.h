@@ -23,10 +23,10 @@ struct RankClaim {
 std::vector<RankClaim> claims_of(const RunConfig& config, const std::string& command,
                                  const std::string& data);
 
-/// Collective. Throws bad input that names the first claim that differs, with its values and their
-/// ranks. Returns the instruction set for all ranks: `numerics.isa`, which is refused if a rank
-/// lacks it, or the best that every rank supports; empty with a GPU. If all agree, each rank only
-/// sends a digest; otherwise each also sends its claims, a few KB, to rank 0.
+/// Collective. Throws Error{bad_input} that names the first claim that differs, its values and
+/// their ranks. Returns the instruction set for all ranks: `numerics.isa`, which is refused if a
+/// rank lacks it, or the best that every rank supports; empty with a GPU. If all agree, each rank
+/// only sends a digest; otherwise each also sends its claims, a few KB, to rank 0.
 std::string agree(Communicator& world, const RunConfig& config, const std::vector<RankClaim>& mine);
 
 }  // namespace concertina

@@ -24,8 +24,8 @@ class BackgroundTask {
   BackgroundTask& operator=(const BackgroundTask&) = delete;
 
   /// Runs `task`; `concurrent`: on a thread, unless the thread limit is reached. `where`: the place
-  /// for a failure that is not an Error. `beat`: called on the waiting thread whenever the task has
-  /// made progress.
+  /// to name for a failure that is not an Error. `beat`: called on the waiting thread whenever the
+  /// task has made progress.
   void start(const std::function<void()>& task, bool concurrent, const std::string& where,
              std::function<void()> beat = {});
   /// Whether the last task has finished; true if there was none.

@@ -11,7 +11,7 @@
 
 namespace concertina {
 
-/// Key of a run's progress, which commits store: see Selection.
+/// Key in a run's progress, which commits store: see Selection.
 inline constexpr const char* kBestKey = "best";
 
 /// Selects a commit in a directory: the newest, or the best of the run if it keeps one.
@@ -26,8 +26,8 @@ struct BestCommit {
 /// The best commit of the run at the time of the commit with this metadata.
 std::optional<BestCommit> best_commit_of(const nlohmann::json& metadata);
 
-/// The best commit of a run, or the newest if it keeps no best one; nullopt if there is none. Input
-/// error: the best commit is missing or damaged.
+/// The best commit of a run, or the newest if it keeps no best one; nullopt if there is no commit.
+/// Throws Error{bad_input} if the best commit is missing or damaged.
 std::optional<OpenCommit> open_best(const std::string& checkpoints);
 
 /// "step 40, the best of the run by accuracy (0.9123)" or "step 60", for this metadata.

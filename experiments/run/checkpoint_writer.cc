@@ -62,8 +62,8 @@ Readable in_place(const State& state, std::list<std::vector<std::byte>>& fetched
       [&](View tensor) { return host_view(state.memory(), tensor, fetched.emplace_back()).f32(); };
 }
 
-/// Throws for a state from which no step can start: a NaN, an infinity, or a weight whose square,
-/// and so any norm, overflows. Such a state is not saved.
+/// Throws for a state from which no step can start: it has a NaN, an infinity, or a weight whose
+/// square, and therefore any norm, overflows. Such a state is not saved.
 void require_sound(const TensorPiece& piece, std::int64_t step) {
   constexpr std::uint32_t kInfinity = 0x7f800000, kSquareOverflows = 0x5f800000;  // 2^64
   for (const StatePart& part : piece.parts) {
@@ -93,7 +93,7 @@ nlohmann::json metadata_of(const Trainer& trainer, std::int64_t step,
 
 }  // namespace
 
-/// Whether there is memory for a copy of this rank's part. Other ranks need as much.
+/// Whether a copy of this rank's part fits in memory if other ranks of the host need as much.
 bool CheckpointWriter::make_copy_room() {
   const auto rank = static_cast<std::size_t>(trainer_.world().rank());
   const std::uint64_t bytes =

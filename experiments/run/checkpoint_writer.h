@@ -1,7 +1,7 @@
 // Writes the checkpoints of a run, synchronously or during the steps that follow. Invariants: a
-// commit is the state of one step, whatever the run does meanwhile: a copy is written if steps
-// continue. All ranks agree on the outcome through values that they exchange anyway. The threads
-// that write never communicate, and nothing else in this process uses HDF5 while one runs.
+// commit is the state after one step, whatever the run does meanwhile (if steps continue, a copy is
+// written). All ranks agree on the outcome through values that they exchange anyway. The threads
+// that write never communicate, and nothing else in this process uses HDF5 while one of them runs.
 //
 //   start: copy -> a thread of each rank: its shard -> hear: all exist -> a thread of one rank:
 //   the commit, and the work that follows it -> hear: the commit exists
@@ -33,17 +33,17 @@ struct SavedCheckpoint {
 
 class CheckpointWriter {
  public:
-  /// `directory`: for commits, seen by all ranks. `trainer` has started and outlives this.
+  /// `directory`: contains the commits; all ranks see it. `trainer` has started and outlives this.
   CheckpointWriter(Trainer& trainer, std::string directory)
       : trainer_(trainer), directory_(std::move(directory)) {}
 
   /// The next action of the rank that commits. `led_on`: whether a step followed the saved one.
   using After = std::function<void(bool led_on)>;
 
-  /// Starts to write the state after step `step`. `concurrent`: return once there is a copy of
-  /// it; if there is no memory for a copy, logs a warning and waits. Must not be called while
-  /// busy(). Collective; throws the same Error on all ranks: the state has diverged, or the file
-  /// system refused, as in its system_error().
+  /// Starts to write the state after step `step`. `concurrent`: returns once there is a copy of it;
+  /// if there is no memory for a copy, logs a warning and waits. Must not be called while busy().
+  /// Collective; throws the same Error on all ranks if the state has diverged or the file system
+  /// fails (see its system_error()).
   void start(std::int64_t step, const nlohmann::json& identity, nlohmann::json progress,
              bool concurrent, After after = {});
 
@@ -110,11 +110,11 @@ void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_
 double copy_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
                      const nlohmann::json& identity, nlohmann::json progress);
 
-/// A lower bound on the bytes of a checkpoint by all ranks in the current assignment.
+/// Number of bytes to reserve for a checkpoint by all ranks in the current assignment.
 std::uint64_t checkpoint_bytes(const Trainer& trainer);
 
-/// Lower bounds on the bytes of weights and optimizer state that each rank writes; `kinds`: number
-/// of tensors per weight, not counting the weight itself.
+/// Minimum number of bytes of weights and optimizer state that each rank writes; `kinds`: number of
+/// tensors per weight, not counting the weight itself.
 std::vector<std::uint64_t> state_bytes(const Assignment& assignment, std::size_t kinds);
 
 }  // namespace concertina

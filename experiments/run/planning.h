@@ -15,7 +15,7 @@
 
 namespace concertina {
 
-/// The keys of [model], for a microbatch of the run.
+/// The model that the keys of [model] describe, for a microbatch of the run.
 ModelConfig model_config_of(const RunConfig& config);
 
 std::unique_ptr<Model> model_of(const RunConfig& config);
@@ -25,13 +25,12 @@ std::unique_ptr<Optimizer> optimizer_of(const RunConfig& config);
 /// The value of `numerics.compute`.
 Precision precision_of(const RunConfig& config);
 
-/// The number of tokens, or patches of images, per step; model.context does not give a family's
-/// number of patches.
+/// The number of tokens or image patches per step; model.context does not give the latter.
 std::int64_t tokens_of_step(const RunConfig& config);
 
 /// Returns the job: everything that the run trains, independent of its layout.
 Job job_of(const RunConfig& config);
-/// The keys of [data] for a text; `config` must name one.
+/// The options for a text from the keys of [data]; `config` must name a text.
 DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
 /// The data named by the config: its source, or the mixture of its sources (data.weights). `finish`
 /// converts each source to the dataset from which samples are drawn.
@@ -41,7 +40,7 @@ std::shared_ptr<const Dataset> open_sources(
 /// The tokenizer named by data.tokenizer.
 std::shared_ptr<const Tokenizer> tokenizer_of(const RunConfig& config);
 
-/// The request of `parallel` and `freeze` for `world` ranks on `hosts` (by rank; empty: one host).
+/// The request in [parallel] and [freeze] for `world` ranks on `hosts` (by rank; empty: one host).
 Request request_of(const RunConfig& config, int world, std::vector<int> hosts = {});
 
 /// The assignment for `config`. Throws Error{bad_input} if world size, model and layout are

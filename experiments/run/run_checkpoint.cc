@@ -73,7 +73,7 @@ void each_wanted(State& state, const CheckpointReader& reader, const ReadPart& r
   });
 }
 
-/// Reads all tensors at once on a host, otherwise in sequence through a host buffer.
+/// Reads all tensors at once if they are in host memory, otherwise in turn through a host buffer.
 void read_state(State& state, CheckpointReader& reader) {
   std::vector<CheckpointReader::Range> ranges;
   each_wanted(state, reader,
@@ -106,7 +106,7 @@ std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& op
                          const std::function<void(const std::vector<std::size_t>&)>& bring = {}) {
   Communicator& world = trainer.world();
   std::int64_t step = 0, updates = 0;
-  std::vector<std::int64_t> missed;  // empty for versions that did not count them
+  std::vector<std::int64_t> missed;  // empty if an old version wrote the commit
   int frozen = trainer.layout().frozen_units;
   std::optional<CheckpointReader> reader;
   together(world, [&] {

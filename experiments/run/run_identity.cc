@@ -8,7 +8,7 @@
 namespace concertina {
 namespace {
 
-/// Whether a key of the random split has no effect, because nothing is drawn or it does not matter.
+/// Whether a key of the random split has no effect: nothing is drawn, or the key does not apply.
 bool is_idle_draw(std::string_view key, const RunConfig& config) {
   const DataSection& data = config.data;
   if (key != "data.split" && key != "data.split_seed") return false;
@@ -74,7 +74,7 @@ void check_identity(const nlohmann::json& stored, const nlohmann::json& now,
                             text(then), text(value)),
                 path, fmt::format("the same {} as before, or another run.name for a new run", key));
   };
-  // Checks stored keys first: a key that had no effect then says less than the one that enabled it.
+  // Checks stored keys first: a key that had no effect then says less than the key that enables it.
   for (const bool stated : {true, false})
     for (const auto& [key, value] : now.items())
       if (stored.contains(key) == stated) check(key, value);

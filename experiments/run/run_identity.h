@@ -1,5 +1,5 @@
-// The identity of a run: everything that determines its bits. Invariant: pure; a checkpoint stores
-// the identity of its run, and a launch with a different one is refused.
+// The identity of a run: everything that its exact results depend on. Invariant: pure; a checkpoint
+// stores the identity of its run, and a launch with a different one is refused.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,36 +10,36 @@
 
 namespace concertina {
 
-/// Key of an identity: the SHA-256 of the whole text.
+/// Key in an identity: the SHA-256 of the whole text.
 inline constexpr const char* kWholeText = "data.text.sha256";
 
-/// Key of a checkpoint's metadata next to its identity: the state of everything that makes
+/// Key in a checkpoint's metadata next to its identity: the state of everything that makes
 /// decisions during the run.
 inline constexpr const char* kProgress = "progress";
 
-/// Key of that progress: the data that ended the launch ("where"), and the steps before the
+/// Key in that progress: the unread data that ended the launch ("where"), and the steps before the
 /// evaluation that read it ("evaluates"; -1: none). After a repair, the data is different.
 inline constexpr const char* kUnread = "unread";
 
-/// Returns the values of a config and its data that determine the bits of a run. A checkpoint
+/// Returns the values of a config and its data that determine a run's exact results. A checkpoint
 /// stores them, and resuming with other values is refused, except for keys with may_change().
 nlohmann::json numerics_identity(const RunConfig& config, const std::string& data_fingerprint);
 
-/// Whether a run may resume with a different value of this identity key: the precision, the device,
-/// the instruction set, oneDNN's version, the end of the learning-rate schedule. Logged.
+/// Whether a run may resume with another value of this identity key (logged): the precision, the
+/// device, the instruction set, oneDNN's version, the end of the learning-rate schedule.
 bool may_change(std::string_view key);
 
 /// Returns the value of a key in the identity `stored`, or the default of a config key that did not
 /// exist in the version that wrote it.
 nlohmann::json value_then(const nlohmann::json& stored, const std::string& key);
 
-/// Throws bad input if the version that wrote the checkpoint in `path` is too old, so that keys
+/// Throws Error{bad_input} if the version that wrote the checkpoint in `path` is so old that keys
 /// missing from its identity `stored` did not have their defaults.
 void require_version(const nlohmann::json& stored, const nlohmann::json& now,
                      const std::string& path);
 
-/// Throws unless the identities `stored`, of the checkpoint in `path`, and `now` belong to the same
-/// run, ignoring keys that may change.
+/// Throws Error{bad_input} unless the identities `stored` (of the checkpoint in `path`) and `now`
+/// are of the same run, ignoring keys that may change.
 void check_identity(const nlohmann::json& stored, const nlohmann::json& now,
                     const std::string& path);
 

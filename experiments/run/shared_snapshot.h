@@ -17,14 +17,14 @@ struct SharedSnapshot {
 };
 
 /// The newest snapshot up to step `most` whose parts are all on hosts of the world; nullopt if
-/// there is none. `hosts`: by rank. The list of parts of every host is sent to every rank, a few
+/// there is none. `hosts`: by rank. Every rank receives the list of every host's parts: a few
 /// kilobytes per rank of the snapshot.
 std::optional<SharedSnapshot> find_snapshot(Communicator& world, const std::vector<int>& hosts,
                                             const SnapshotRun& run, std::int64_t most);
 
-/// Copies the shards `wanted` by this rank that its host lacks from hosts that have them. Throws a
-/// failure, on the affected ranks, if there is no space. Unreadable data arrives as zeros, which
-/// fail every hash check.
+/// Copies the shards `wanted` by this rank that its host lacks from hosts that have them. Throws
+/// Error{failure} on the affected ranks if there is no space. Unreadable data arrives as zeros,
+/// which fail every hash check.
 void fetch_shards(Communicator& world, const std::vector<int>& hosts,
                   const SharedSnapshot& snapshot, const std::vector<std::size_t>& wanted);
 

@@ -72,7 +72,7 @@ void receive_digests(Trainer& trainer, const See& see) {
   });
 }
 
-/// Returns `hash()`, computed on rank 0 from receive_digests(), on every rank: `length` characters.
+/// Returns on every rank the `length` characters of `hash()`, which rank 0 computes.
 template <class Hash>
 std::string on_all(Trainer& trainer, std::size_t length, const Hash& hash) {
   const Watchdog::Patience patience(trainer.watchdog(), "state hash");

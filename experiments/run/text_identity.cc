@@ -32,7 +32,7 @@ std::vector<nlohmann::json> files_of_ranks(Communicator& world, const Corpus& co
   return gather_json(world, mine);
 }
 
-/// `digests`: one per rank; `whole` is the digest of the bytes that the rank read, if it did.
+/// `digests`: one per rank; `whole` is the digest of the bytes that the rank read, if any.
 void require_same_bytes(const std::vector<nlohmann::json>& ranks,
                         const std::vector<nlohmann::json>& digests, const std::string& what,
                         const std::string& where) {
@@ -45,7 +45,7 @@ void require_same_bytes(const std::vector<nlohmann::json>& ranks,
                   where, "the same files on every host");
 }
 
-/// Whether no earlier rank sees the same files: rank 0 or a rank on the same host.
+/// Whether neither rank 0 nor an earlier rank on the same host sees the same files.
 bool first_to_see(const std::vector<nlohmann::json>& ranks, int rank) {
   const nlohmann::json& mine = ranks[static_cast<std::size_t>(rank)];
   for (int r = 0; r < rank; ++r) {

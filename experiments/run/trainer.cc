@@ -170,7 +170,7 @@ StepResult Trainer::try_step(std::int64_t step, BatchSource& source) {
   return result;
 }
 
-/// Sends values of the first working rank to all spare ones.
+/// Sends the first working rank's values to all spare ranks.
 void Trainer::share_with_spares(std::span<double> values) {
   const Bytes bytes = std::as_writable_bytes(values);
   const int first = assignment_->working.front();

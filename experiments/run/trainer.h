@@ -40,8 +40,8 @@ struct Adoption {
 class Trainer {
  public:
   /// Decides what is trained and how the ranks of `world` share it; does not allocate tensors yet.
-  /// All arguments must outlive this object. Throws bad input like assignment_of(), which also
-  /// describes `launch`. Collective.
+  /// All arguments must outlive this object. Throws Error{bad_input} like assignment_of(), which
+  /// also describes `launch`. Collective.
   Trainer(const RunConfig& config, Backend& backend, Communicator& world,
           Watchdog* watchdog = nullptr, const std::string& launch = {});
 
@@ -66,13 +66,13 @@ class Trainer {
 
   /// Trains step `step`, counted from 1, with one update. If the assignment has k batches per step,
   /// does the work of steps [step, step + k) at the learning rate of the first. Returns the same on
-  /// every rank, including spare ranks, which wait for the others. Throws a failure if the step
-  /// computed wrong numbers. Collective.
+  /// every rank, including spare ranks, which wait for the others. Throws Error{failure} if the
+  /// step computed wrong numbers. Collective.
   StepResult step(std::int64_t step, BatchSource& source);
   /// The same, but if the numbers are wrong, returns a result with a fault and changes nothing: the
   /// step can be retried or skipped.
   StepResult try_step(std::int64_t step, BatchSource& source);
-  /// Throws why a rank failed to read its data in the last step or evaluate(). Collective.
+  /// Throws a rank's error from reading its data in the last step or evaluate(). Collective.
   [[noreturn]] void throw_unread();
   /// Called after a try_step() with a fault: counts the step as done, without an update.
   void pass_over(std::int64_t step);
@@ -84,8 +84,8 @@ class Trainer {
   std::int64_t ahead() const { return ahead_; }
   /// Sums of squared gradients per bucket in the last step, on every rank.
   const std::vector<double>& bucket_squares() const { return squares_; }
-  /// `mine` of every working rank, concatenated, on every rank. Spare ranks contribute nothing and
-  /// delay nobody. All working ranks must pass the same number of values. Collective.
+  /// Returns `mine` of all working ranks, concatenated, on every rank. Spare ranks contribute
+  /// nothing and cause no delay. All working ranks must pass the same number of values. Collective.
   std::vector<double> gather_working(std::span<const double> mine);
   /// Called before step(): the value that a spare rank, which only waits during the step, sends to
   /// the others; ignored on a working rank.
@@ -101,9 +101,9 @@ class Trainer {
       std::int64_t batch, int count, BatchSource& source,
       const std::function<void(int microbatch, View logits)>& see = {});
 
-  /// Continues with `next`, an assignment of the same job to the same world: moves the state within
-  /// parallel.move_memory and rebuilds the rest. Keeps every bit of what is trained. Collective;
-  /// only between two steps.
+  /// Continues with `next`, an assignment of the same job to the same world: moves the state, using
+  /// at most parallel.move_memory, and rebuilds the rest. Keeps every bit of what is trained.
+  /// Collective; only between two steps.
   Adoption adopt(Assignment next);
   /// The same if `next` is assign(job, asked); asked() then returns this request.
   Adoption adopt(Request asked, Assignment next);

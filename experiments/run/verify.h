@@ -1,6 +1,6 @@
-// Trains the same steps in many layouts, changing between them, and reports which bits differ
-// where. Invariant: every layout starts from the same state, which was moved from the previous
-// layout and reset, so that training, moving and resetting are all tested.
+// Trains the same steps in many layouts, changing between them, and reports which results differ.
+// Invariant: every layout starts from the same state, which was moved from the previous layout and
+// reset, so that training, moving and resetting are all tested.
 #pragma once
 
 #include <functional>
@@ -32,7 +32,7 @@ struct VerifyResult {
   bool same() const { return moved && first_step == 0; }
 };
 
-/// The largest number of `results` that differ at the same step and have the same bits as each
+/// The largest number of `results` that differ at the same step and are bit-identical to each
 /// other. If it covers most results, the first case, which is the reference, is the outlier.
 std::size_t differ_alike(const std::vector<VerifyResult>& results);
 

@@ -22,7 +22,7 @@ bool all_know(const Trials& trials, const std::string& column) {
       trials, [&](const TrialRecord* trial) { return cell_text(cell_of(*trial, column)).empty(); });
 }
 
-/// Whether a loss depends on the key other than through the quality of the training.
+/// Whether the key affects a loss in other ways than through the quality of training.
 bool is_data_key(const std::string& key) {
   return key.starts_with("data.") || key.starts_with("eval.") || key == "model.task" ||
          key == "model.label_smoothing";

@@ -7,7 +7,7 @@
     command = "python3 experiments/study/optuna_sampler.py --trials 20 optimizer.lr=log:1e-4:1e-2 \\
                model.width=choice:32,64,128 model.dropout=uniform:0:0.3"
 
-Each argument is a config key and its range or choices; a range with integer ends only has integers. An example to start from: any program in
+Each argument is a config key and its range or choices; a range with integer ends contains only integers. An example to start from: any program in
 any language that implements the protocol in the user's guide is a sampler."""
 import argparse
 import json
@@ -25,7 +25,7 @@ FORMS = "KEY=uniform:LOW:HIGH, KEY=log:LOW:HIGH or KEY=choice:A,B,..."
 
 
 def scalar(text):
-    """A number if the text is one, otherwise the text, like values of tell messages."""
+    """A number if the text is one, otherwise the text, like the values in tell messages."""
     try:
         return float(text) if set(text) & set(".eE") else int(text)
     except ValueError:
@@ -49,7 +49,7 @@ def dimension(text):
 
 
 def same_value(distribution, value):
-    """A value of a tell message as one of the distribution: 64.0 and "64" are its choice 64."""
+    """Converts a tell message's value to one of the distribution: 64.0 and "64" become its choice 64."""
     if isinstance(distribution, CategoricalDistribution):
         return next((c for c in distribution.choices if c == value or str(c) == str(value)), value)
     return int(value) if isinstance(distribution, IntDistribution) else float(value)

@@ -16,14 +16,14 @@ namespace concertina {
 /// The outcome of a trial; `open` if it has not finished.
 enum class TrialState { open, done, failed, timed_out, stopped };
 const char* name_of(TrialState state);
-/// Throws Error{bad_input} that names `where` if name_of() does not return this word.
+/// Throws Error{bad_input} that names `where` if name_of() returns this word for no state.
 TrialState trial_state(const std::string& word, const std::string& where);
 
 /// The settings of a trial: config keys (and "ranks") in the order of the study's axes, with their
 /// values as text ("zb-v", "0.001", "[0, 3]").
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-/// A trial's metric after a number of steps, at which successive halving compares trials.
+/// A trial's metric after a number of steps at which successive halving compares trials.
 struct TrialRung {
   std::int64_t steps = 0;
   double metric = 0;
@@ -37,8 +37,8 @@ struct TrialRecord {
   TrialState state = TrialState::open;
   std::string error{};      // why the trial failed, or empty
   std::string directory{};  // of its run, at the study's current place; empty without a run
-  /// Numbers from result.json, with those of nested objects as "recorded.bubble"; and seconds (of
-  /// all launches of the trial by the study) and launches.
+  /// Numbers from result.json, with those of nested objects as "recorded.bubble"; also `seconds`
+  /// (of all the study's launches of the trial) and `launches`.
   std::map<std::string, double> metrics{};
   /// Text values: layout, schedule, device, compute, isa, state_sha256 from result.json; version,
   /// commit, config_sha256, hosts, processor, libraries from the last launch.

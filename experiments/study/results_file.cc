@@ -41,7 +41,7 @@ const TrialRecord* trial_in_line(const StudyResults& results, const std::vector<
   return found == results.trials.end() ? nullptr : &*found;
 }
 
-/// Throws if a cell contradicts the records. Lines may be missing.
+/// Throws Error{bad_input} if a cell contradicts the records. Lines may be missing.
 void require_cells(const std::string& path, const ResultLines& rows, const StudyResults& results) {
   const std::vector<std::string>& columns = rows.front();
   for (std::size_t i = 1; i < rows.size(); ++i) {
@@ -87,7 +87,7 @@ void ResultsFile::write(const StudyResults& results) {
   const std::string before = fs::exists(path_) ? read_file(path_, kMostResultBytes) : "";
   const std::string text = results_csv(results);
   digest_ = sha256_hex(text);
-  // The digest of each of the two possible contents after a kill is known.
+  // Whichever of the two contents a kill leaves behind, its digest is known.
   atomic_replace(digests(), sha256_hex(before) + "\n" + digest_ + "\n");
   if (before != text) atomic_replace(path_, text);
   due_ = now() + kPause * (now() - began);

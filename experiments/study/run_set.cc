@@ -69,7 +69,7 @@ std::vector<std::string> all_runs(const std::vector<std::string>& folders) {
   return runs;
 }
 
-/// The shortest trailing parts of the paths that make each unique.
+/// The shortest trailing part of each path that is unique.
 std::vector<std::string> short_names(const std::vector<std::string>& runs) {
   for (std::size_t parts = 1;; ++parts) {
     std::vector<std::string> names;
@@ -89,7 +89,7 @@ std::vector<std::string> short_names(const std::vector<std::string>& runs) {
   }
 }
 
-/// The record of a run from its files; from its completed steps if it has not finished.
+/// The record of a run from its files, or from its completed steps if the run has not finished.
 TrialRecord record_of(int number, const std::string& directory, std::string name) {
   TrialRecord record;
   record.number = number;

@@ -1,6 +1,6 @@
 // Presents existing runs as results of a study, so that tables, plots and pages work for any run.
-// Invariant: only reads. An unfinished run appears with its completed steps, and its name shows
-// that.
+// Invariant: only reads. An unfinished run appears with its completed steps and is marked in its
+// name.
 #pragma once
 
 #include <string>

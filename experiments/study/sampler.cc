@@ -28,7 +28,7 @@ void read_option(TomlTable& table, const Option& one, OptionValue& value) {
     table.text(one.name, std::get<std::string>(value));
 }
 
-/// Throws for an option of a method other than the chosen one.
+/// Throws Error{bad_input} for an option of a method other than the chosen one.
 void refuse_idle_options(TomlTable& table, const std::string& chosen) {
   for (const Entry<SearchMethod>& method : search_methods())
     for (const Option& one : method.value.options)

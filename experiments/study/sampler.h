@@ -1,5 +1,5 @@
 // Chooses which trial of a study runs next, and up to which step. Invariant: a sampler's choices
-// depend only on the study and the finished trials, so a stopped study continues where it was.
+// depend only on the study and the finished trials, so a stopped study continues where it ended.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace concertina {
 
-/// A trial up to a step of its run.
+/// A trial to be run up to a certain step.
 struct TrialTask {
   Trial trial;
   std::int64_t steps = 0;  // 0: all steps of its config
@@ -28,8 +28,8 @@ struct TrialTask {
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  /// Returns the next trial to start, or nothing if a running task must finish first. If `idle`,
-  /// that is, no task is running, nothing means that the study is finished.
+  /// Returns the next trial to start, or nothing if a running task must finish first. If `idle` (no
+  /// task is running), returning nothing means that the study is finished.
   virtual std::optional<TrialTask> next(bool idle) = 0;
   /// Reports a finished task; `trial` contains its state and, with rungs, its metrics.
   virtual void tell(const TrialRecord& trial) = 0;
@@ -37,7 +37,7 @@ class Sampler {
   virtual std::optional<int> left() const = 0;
 };
 
-/// A method for choosing a study's trials, [search] method. Each is one file, samplers/<name>.cc.
+/// A method for choosing a study's trials ([search] method). Each has a file, samplers/<name>.cc.
 struct SearchMethod {
   /// `before`: trials with a record.
   std::unique_ptr<Sampler> (*make)(const StudySpec& spec,
@@ -46,9 +46,9 @@ struct SearchMethod {
   /// The steps at which trials are compared, ascending and ending with `steps`; null if they are
   /// not compared.
   std::vector<std::int64_t> (*rungs)(const OptionValues& options, std::int64_t steps) = nullptr;
-  /// The option that names the program which proposes trials, which the study's file then does not
-  /// contain; empty if all trials are known in advance. Set by `study run --sampler`; not part of
-  /// the study's identity.
+  /// The option that names the program that proposes trials, which are then not in the study's
+  /// file; empty if all trials are known in advance. Set by `study run --sampler`; not part of the
+  /// study's identity.
   std::string_view program{};
 
   bool proposes() const { return !program.empty(); }
@@ -58,8 +58,7 @@ struct SearchMethod {
 
 /// The methods that experiments/meson.build lists.
 std::span<const Entry<SearchMethod>> search_methods();
-/// Reads the [search] section of a study's file. Throws Error{bad_input} with the place of an
-/// error.
+/// Reads the [search] section of a study's file. Throws Error{bad_input} naming the location.
 SearchSection read_search(const TomlSource& source, const toml::node& node);
 /// The method of a study whose file has been read.
 const SearchMethod& method_of(const SearchSection& search);

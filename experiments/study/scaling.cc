@@ -16,7 +16,7 @@ namespace {
   throw_input(fmt::format("{} ranks: {}", ranks, why), "--ranks", fix);
 }
 
-/// pp and dp for a number of ranks; the one that does not grow is the config's.
+/// pp and dp for a number of ranks; the one that does not grow is taken from the config.
 ScalingPoint grid_of(const RunConfig& config, const ScalingOptions& options, int ranks) {
   const ParallelSection& parallel = config.parallel;
   const int fixed = std::max(1, options.grows_pipeline ? parallel.dp : parallel.pp);
@@ -81,7 +81,7 @@ RunConfig config_at(RunConfig config, const ScalingPoint& point) {
 std::string scaling_toml(const RunConfig& config, const ScalingOptions& options) {
   std::vector<ScalingPoint> points = scaling_points(config, options);
   std::erase_if(points, [&](const ScalingPoint& point) { return point.ranks > options.measured; });
-  // A round is a seed, which changes what is trained but not the work of a step. Rounds are
+  // Each round has a seed, which changes what is trained but not the work of a step. Rounds are
   // interleaved.
   std::vector<int> rounds(static_cast<std::size_t>(options.rounds));
   std::iota(rounds.begin(), rounds.end(), 1);

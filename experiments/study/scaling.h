@@ -1,4 +1,4 @@
-// Scaling studies: one config with several numbers of ranks, measured up to the available cores and
+// Scaling studies: one config with several numbers of ranks, measured up to the number of cores and
 // always predicted. Python writes the report (commands/study_scaling.py). Invariant: a prediction
 // for N ranks never uses steps measured with N ranks.
 #pragma once
@@ -40,13 +40,13 @@ RunConfig config_at(RunConfig config, const ScalingPoint& point);
 /// Throws Error{bad_input} for the first point without a layout.
 void require_layouts(const RunConfig& config, const ScalingOptions& options);
 
-/// The study file that measures the `points` up to options.measured.
+/// The study file that measures the points with at most options.measured ranks.
 std::string scaling_toml(const RunConfig& config, const ScalingOptions& options);
 
 /// Predicts each point. Returns a list of objects: ranks, layout, batch, microbatches; the model's
 /// flops per step; predicted_from, the run whose measured costs were used; predicted_parts, the
-/// seconds of a step by activity, which sum to the step. `runs`: directories of the measured runs,
-/// by point and round. Throws a failure if none of them has costs.
+/// step time in seconds, split by activity. `runs`: directories of the measured runs, by point and
+/// round. Throws Error{failure} if none of them has costs.
 nlohmann::ordered_json scaling_predictions(const RunConfig& config, const ScalingOptions& options,
                                            const std::vector<std::vector<std::string>>& runs);
 

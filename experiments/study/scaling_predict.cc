@@ -25,7 +25,7 @@ double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-/// The median step of a finished run; nothing for any other.
+/// The median step time of a finished run; nullopt if the run is unfinished.
 std::optional<double> median_step_ms(const std::string& run) {
   const auto json = read_log_json<nlohmann::json>(run_file(run, kResultFile));
   if (!json.is_object() || !json.contains("median_step_ms")) return std::nullopt;
@@ -39,7 +39,7 @@ struct Source {
   std::string text;
 };
 
-/// The run of the middle round; nothing if no round has costs.
+/// The run with the median step time; nullopt if no run has costs.
 std::optional<Source> source_of(const ScalingPoint& point, const std::vector<std::string>& runs) {
   std::vector<std::pair<double, std::string>> order;
   for (const std::string& run : runs)
@@ -78,8 +78,8 @@ MachineModel machine_of(const Source& source, const MachineModel& links, int ran
   return machine;
 }
 
-/// The seconds of a step by activity: removes one activity after another, and attributes the time
-/// saved to it.
+/// The step time in seconds, split by activity: removes one activity after another, and attributes
+/// to each the time saved.
 Json predicted_parts(const Assignment& assignment, Costs costs, const std::vector<int>& hosts,
                      int cores) {
   const Timeline whole = simulate(assignment.plan, assignment.layout, costs);
@@ -137,7 +137,7 @@ Json scaling_predictions(const RunConfig& config, const ScalingOptions& options,
     const RunConfig at_point = config_at(config, point);
     const Job job = job_of(at_point);
     const Assignment assignment = assignment_of(at_point, job, point.ranks);
-    // The largest measurement with fewer ranks; the smallest one for itself.
+    // The largest measurement with fewer ranks, or else the smallest measurement.
     const Source* source = &sources.front();
     for (const Source& one : sources)
       if (one.ranks < point.ranks) source = &one;

@@ -30,8 +30,7 @@ std::string set_text(const toml::node& node) {
 }
 
 /// Reads the tables of a study's file that define what varies ([set], [grid], [[zip]], [[arm]],
-/// [random]), and the seeds, into a spec. Functions throw Error{bad_input} with the place of an
-/// error.
+/// [random]), and the seeds, into a spec. Functions throw Error{bad_input} naming the location.
 class AxesReader {
  public:
   AxesReader(const TomlSource& source, StudySpec& spec) : source_(source), spec_(spec) {}
@@ -113,7 +112,7 @@ class AxesReader {
       source_.refuse(node, "seeds", "a seed is listed twice", "different seeds");
   }
 
-  /// Reads the shapes of the study before it was extended.
+  /// Reads the shapes that the study had before it was extended.
   void grown(const toml::node& node) {
     TomlTable table(source_, node, "grown");
     table.take("from", [&](const toml::node& shapes, const std::string& name) {
@@ -142,7 +141,7 @@ class AxesReader {
       throw_input(
           fmt::format("{} is an axis, but the sampler chooses what varies", *varied_.begin()),
           source_.name(),
-          fmt::format("no axes and seeds with method = \"{}\"", spec_.search.method));
+          fmt::format("no axes or seeds with method = \"{}\"", spec_.search.method));
     double count = std::max(1, spec_.random.trials);
     for (const Axis& axis : spec_.axes) count *= static_cast<double>(axis.values.size());
     count *= static_cast<double>(std::max<std::size_t>(1, spec_.seeds.size()));
@@ -285,7 +284,7 @@ class AxesReader {
     }
   }
 
-  /// A value of a config key or of kRanksKey as text, with the checks of a config.
+  /// The value of a config key or kRanksKey as text, checked like values in a config.
   std::string setting(const std::string& key, const toml::node& node) const {
     if (is_studys_own(key))
       source_.refuse(node, key, fmt::format("{} is set by the study", key),
@@ -313,7 +312,7 @@ class AxesReader {
   const TomlSource& source_;
   StudySpec& spec_;
   std::set<std::string> varied_;
-  std::map<std::string, const toml::node*> of_arms_;  // keys, and where an arm sets them first
+  std::map<std::string, const toml::node*> of_arms_;  // keys, and where arms first set them
 };
 
 }  // namespace

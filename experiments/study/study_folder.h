@@ -15,7 +15,7 @@
 
 namespace concertina {
 
-/// File names in a study's folder, defined only here. Those of array jobs are in Python
+/// File names in a study's folder, defined only here. The file names of array jobs are in Python
 /// (commands/study_collect.py).
 inline constexpr const char* kStudyFile = "study.toml";        // copy of the study's file
 inline constexpr const char* kResultsFile = "results.csv";     // one line per finished trial
@@ -39,8 +39,8 @@ struct StudyPaths {
 
 class StudyFolder {
  public:
-  /// Creates or opens `directory` for this study, whose file is `toml`, and locks it. Throws
-  /// Error{bad_input} if it contains anything else or another process runs it.
+  /// Creates or opens `directory` for this study, whose file contains `toml`, and locks it. Throws
+  /// Error{bad_input} if it contains anything else or another process is running the study.
   StudyFolder(const std::string& directory, const StudySpec& spec, const std::string& toml);
   /// Opens `directory` for one trial. Neither locks the study nor writes results.csv, since other
   /// processes may run other trials at the same time.
@@ -62,7 +62,7 @@ class StudyFolder {
 
  private:
   void claim(const StudySpec& spec, const std::string& toml);
-  /// Throws a failure if the folder has been removed or moved since it was opened.
+  /// Throws Error{failure} if the folder has been removed or moved since it was opened.
   void require_there() const;
   void write_results();
 

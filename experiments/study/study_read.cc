@@ -47,7 +47,7 @@ void read_bases(const TomlSource& source, const toml::node& node, const FindBase
     add(node);
 }
 
-/// Reads [equivalence], the claim of the study.
+/// Reads [equivalence], the study's claim.
 EquivalenceClaim read_claim(const TomlSource& source, const toml::node& node) {
   EquivalenceClaim claim;
   TomlTable table(source, node, "equivalence");
@@ -68,7 +68,7 @@ EquivalenceClaim read_claim(const TomlSource& source, const toml::node& node) {
 }
 
 /// Throws Error{bad_input} for conditions that no trial reaches, if all have the same number of
-/// steps: asha needs a rung within them, and [stop] on the held-out loss needs an evaluation.
+/// steps: asha needs a rung below it, and [stop] on the held-out loss needs an evaluation.
 void require_reached(const StudySpec& spec, const TomlSource& source) {
   const SearchMethod& method = method_of(spec.search);
   const std::vector<Trial> trials = method.proposes() ? std::vector<Trial>() : trials_of(spec);
@@ -89,7 +89,7 @@ void require_reached(const StudySpec& spec, const TomlSource& source) {
     throw_input(
         fmt::format("the lowest rung of {} is not below run.steps = {}, so no trials are compared",
                     spec.search.method, steps),
-        source.name(), "min_steps below run.steps by some powers of factor");
+        source.name(), "min_steps = run.steps divided by a power of factor");
   if (spec.stop.metric == "validation_loss" && !varies("eval.every") && config.eval.every == 0)
     throw_input("[stop] uses the held-out loss, which is not evaluated before the end of a trial",
                 source.name(), "eval.every = N in [set], or metric = \"loss\"");

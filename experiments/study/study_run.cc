@@ -27,13 +27,13 @@ namespace {
 
 constexpr int kMostRequeues = 3;  // in a row without a later checkpoint
 
-/// The file of counts, since launches are made by several processes.
+/// The file that stores the count, since several processes may launch a trial.
 std::string requeues_of(const std::string& trial) {
   return trial + "/" + kRequeuesFile;
 }
 
 /// Counts an interrupted launch of the trial in folder `trial`. Returns the number of consecutive
-/// ones without a later checkpoint, including this one; 0 if there is a later checkpoint.
+/// interruptions without a later checkpoint, including this one; 0 if there is a later checkpoint.
 int count_requeue(const std::string& trial) {
   constexpr std::uint64_t kMostRequeueBytes = 4096;
   const std::string path = requeues_of(trial);
@@ -224,7 +224,7 @@ void StudyRun::finish(TrialProcess& trial, int code) {
 
 void StudyRun::go_on_later(const TrialProcess& trial, int code) {
   const int number = trial.task().trial.number;
-  // Lost nodes are limited separately, by Slurm's count of restarts.
+  // Launches that lost nodes are limited separately, by Slurm's count of restarts.
   const bool lost = options_.several_nodes && code != static_cast<int>(Exit::preempted);
   if (lost || count_requeue(paths_.trial(number)) < kMostRequeues) {
     cut_short_ = true;
@@ -278,7 +278,7 @@ void StudyRun::compare_text(const TrialRecord& trial) {
           "data.text changed during the study: trials {} and {} were trained on different "
           "texts; `study table` will not average them",
           trial.number, number);
-    return;  // the first one represents earlier ones
+    return;  // the first trial represents all earlier ones
   }
 }
 

@@ -1,7 +1,7 @@
 // Runs the trials of a study concurrently within the available cores, each in a separate directory.
 // Invariants: a finished trial has a record before the next one starts; a stopped or killed study
-// continues where it was; a trial that fails or hangs never stops the others; no core is given to
-// two trials at once or lies outside those the study may use.
+// continues where it ended; a trial that fails or hangs never stops the others; no core is given to
+// two trials at once, and no trial gets a core that the study may not use.
 #pragma once
 
 #include <cstdio>
@@ -63,15 +63,15 @@ struct StudyRunOptions {
   double grace = 30;       // seconds for checkpoints after the study was asked to stop
   /// The launcher may lose a node; a trial that seems affected stays open.
   bool several_nodes = false;
-  /// A trial that was asked to stop is relaunched externally without limit, so one without progress
-  /// must fail.
+  /// A trial that was asked to stop is relaunched externally without limit, so it must fail if it
+  /// makes no progress.
   bool requeued = false;
 };
 
 struct StudySummary {
   int done = 0, failed = 0, timed_out = 0, stopped = 0;
   bool interrupted = false;                  // by a signal, with trials remaining
-  std::map<int, std::string> run_by_others;  // trials run by other processes, and which
+  std::map<int, std::string> run_by_others;  // trials run by others: number, process
   std::optional<TrialRecord> best;
   std::string incomparable;  // why there is no best trial although trials have the metric
 };
@@ -89,17 +89,17 @@ class StudyRun {
   bool start_next();
   std::optional<std::vector<int>> cores_for(const TrialTask& task);
   bool start(const TrialTask& task, std::vector<int> cores);
-  /// Locks a trial; returns nothing if another process runs it or has finished it meanwhile.
+  /// Locks a trial; returns nothing if another process runs it or has since finished it.
   std::optional<FileLock> claim(int number);
   void finish(TrialProcess& trial, int code);
-  /// Reopens a trial, or marks it failed for lack of progress.
+  /// Reopens a trial, or marks it as failed for lack of progress.
   void go_on_later(const TrialProcess& trial, int code);
   /// The trial's record; null if it has none.
   const TrialRecord* stored(int number) const;
   void refused(const TrialTask& task, const std::string& error);
   void end(const TrialRecord& trial, double seconds);
-  /// Warns once if a trial was trained on a different text than earlier ones without a request for
-  /// one.
+  /// Warns once if a trial was trained on a different text than earlier ones although its settings
+  /// do not ask for that.
   void compare_text(const TrialRecord& trial);
   void stop_all();
   StudySummary summary(bool interrupted);

@@ -17,7 +17,7 @@
 namespace concertina {
 namespace {
 
-/// A number in [0, 1), equal on every machine, unlike with the standard library's distributions.
+/// A number in [0, 1), the same on every machine, unlike the standard library's distributions.
 double uniform(std::mt19937_64& random) {
   return static_cast<double>(random() >> 11) * 0x1p-53;
 }
@@ -34,7 +34,7 @@ std::string value_of(const Draw& draw, double share) {
     value = std::exp(low + share * (high - low));
   }
   if (draw.whole) return fmt::format("{:.0f}", std::clamp(std::floor(value), draw.low, draw.high));
-  // Short, but with enough digits that draws do not coincide: equal ones would count as repeated.
+  // Short, but with enough digits that draws do not coincide: equal draws would count as repeats.
   return to_toml(std::clamp(std::stod(fmt::format("{:.8g}", value)), draw.low, draw.high));
 }
 
@@ -80,7 +80,7 @@ std::vector<std::int64_t> shape_of(const StudySpec& spec) {
   return shape;
 }
 
-/// The study with this earlier, not larger, shape.
+/// The study reduced to this earlier shape, which is not larger.
 StudySpec cut_to(StudySpec spec, const std::vector<std::int64_t>& shape) {
   spec.random.trials = static_cast<int>(shape.front());
   for (std::size_t a = 0; a < spec.axes.size(); ++a)
@@ -142,7 +142,7 @@ std::string grown_text(const StudySpec& spec) {
     shapes.push_back(fmt::format("[{}]", fmt::join(shape, ", ")));
   if (shapes.empty()) return {};
   return fmt::format(
-      "\n# trials of [random], values of each axis and seeds, before the study grew\n"
+      "\n# numbers of [random] trials, values of each axis and seeds before the study grew\n"
       "[grown]\nfrom = [{}]\n",
       fmt::join(shapes, ", "));
 }

@@ -65,7 +65,7 @@ struct StopSection {
   std::string metric;  // of metrics.jsonl, or validation_loss; empty: never
   double above = 0, below = 0;
   bool has_above = false, has_below = false;
-  std::int64_t after = 0;  // steps before which it never stops
+  std::int64_t after = 0;  // never stops a trial before this step
   int patience = 0;        // values in a row without improvement; 0: unlimited
   bool operator==(const StopSection&) const = default;
 };
@@ -93,7 +93,7 @@ struct StudySpec {
   std::optional<EquivalenceClaim> claim;  // [equivalence]
   LaunchSection launch;
   /// For an extended study: the previous numbers of [random] trials, of values of each axis and of
-  /// seeds, for each extension. Keeps the numbers of trials stable.
+  /// seeds, for each extension. Keeps trial numbers stable.
   std::vector<std::vector<std::int64_t>> grown;
 };
 
@@ -106,7 +106,7 @@ inline constexpr const char* kSeedWord = "{seed}";
 /// Finds the base file with this index, from 0, and this path in the study's file.
 using FindBase = std::function<std::string(std::size_t index, const std::string& path)>;
 
-/// `source`: its name in errors. Throws Error{bad_input} for the first error.
+/// `source`: the study's name in errors. Throws Error{bad_input} for the first error.
 StudySpec read_study_spec(const std::string& toml, const std::string& source,
                           const FindBase& find_base);
 /// Reads a study from a file, with paths relative to it. The file name is the study's default name.
@@ -139,15 +139,15 @@ std::string grown_text(const StudySpec& spec);
 
 /// The config of a trial, not validated: base files, the study's keys and the trial's settings.
 RunConfig config_of(const StudySpec& spec, const Settings& settings);
-/// Whether the study sets this key for each trial, namely where its run is.
+/// Whether the study itself sets this key for each trial: the location of the trial's run.
 bool is_studys_own(std::string_view key);
 /// The ranks of a trial: kRanksKey in `settings`, otherwise [launch] ranks, otherwise from the
 /// config's pp and dp.
 int ranks_of(const StudySpec& spec, const Settings& settings, const RunConfig& config);
 
-/// Removes seeds, [set], [override], [random], [grid], [[zip]], [[arm]] and [grown] from `table`,
-/// that of `root`, and stores them in a spec whose [search] is set. Throws Error{bad_input} with
-/// the place of an error.
+/// Removes seeds, [set], [override], [random], [grid], [[zip]], [[arm]] and [grown] from `table`
+/// (the table of `root`) and stores them in a spec whose [search] is set. Throws Error{bad_input}
+/// naming the location.
 void read_axes(const TomlSource& source, const toml::table& root, TomlTable& table,
                StudySpec& spec);
 

@@ -14,8 +14,7 @@
 
 namespace concertina {
 
-/// Reads the [launch] section of a study's file. Throws Error{bad_input} with the place of an
-/// error.
+/// Reads the [launch] section of a study's file. Throws Error{bad_input} naming the location.
 LaunchSection read_launch(const TomlSource& source, const toml::node& node);
 /// Sets the launcher named by --launcher; empty: none. Throws Error{bad_input} if the study defines
 /// one or the name is unknown.
@@ -24,9 +23,9 @@ void set_launcher(const std::string& name, StudySpec& spec);
 void require_launcher(const StudySpec& spec);
 
 /// The config of the task's launch, whose run is in the trial's folder. Throws Error{bad_input} if
-/// its values contradict each other.
+/// its values are incompatible.
 RunConfig launch_config(const StudySpec& spec, const StudyPaths& paths, const TrialTask& task);
-/// SHA-256 of a config without the run's location: equal for identical trainings.
+/// SHA-256 of a config without the run's location: equal for identical training runs.
 std::string launch_digest(RunConfig config);
 
 /// Writes overrides.toml, the keys of the launch on top of the study's base files.

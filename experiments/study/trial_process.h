@@ -18,7 +18,7 @@
 
 namespace concertina {
 
-/// Reads the [stop] section of a study's file. Throws Error{bad_input} with the place of an error.
+/// Reads the [stop] section of a study's file. Throws Error{bad_input} naming the location.
 StopSection read_stop(const TomlSource& source, const toml::node& node);
 
 /// Decides when a running trial is stopped because of its metrics.
@@ -66,13 +66,13 @@ class TrialProcess {
   /// Returns the exit code once the launch has ended. If the trial was asked to stop, waits for all
   /// its processes, since the signal that asks ranks for a checkpoint may kill the launcher.
   std::optional<int> exit_code();
-  /// Asks for a checkpoint and then an exit.
+  /// Asks the trial to write a checkpoint and exit.
   void request_stop();
   /// Kills remaining processes with SIGKILL.
   void end_rest() { child_.kill_all(); }
 
-  /// Whether it exited without being asked to and can resume: after a signal to the ranks, or the
-  /// loss of one of several nodes.
+  /// Whether the trial exited without being asked to and can resume: after a signal to the ranks,
+  /// or after the loss of one of several nodes.
   bool cut_short(int code, bool several_nodes) const;
   /// The record of the trial after its launch exited with `code`.
   TrialRecord record(int code, const TrialRecord* before) const;

@@ -21,8 +21,8 @@ TrialRecord read_record(const std::string& text, const std::string& source);
 /// Reads metrics and facts from the run directory record.directory, if present.
 void harvest(TrialRecord& record);
 
-/// Why a trial failed, as one line, from its log after the first `begin` bytes (of earlier
-/// launches): the program's last error, otherwise the last line. Only the last few MiB of a long
+/// Why a trial failed, in one line: the program's last error, otherwise the last line, in the
+/// trial's log after the first `begin` bytes (of earlier launches). Only the last few MiB of a long
 /// log are read.
 std::string error_in_log(const std::string& log, std::uint64_t begin = 0);
 /// Explains a launcher's exit code: "killed by signal 9 (exit code 137); ...".

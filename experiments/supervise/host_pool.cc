@@ -68,7 +68,7 @@ std::vector<HostPool::Group> HostPool::silent(const std::vector<Group>& groups,
                                               const char* task) const {
   std::vector<Asked> all;
   for (const Group& group : groups) {
-    File answers = memory_file("the answer of a host");
+    File answers = memory_file("a host's answer");
     ProcessOptions options = question_(group, task);
     options.out = options.errors = answers.descriptor();
     Process process(options);

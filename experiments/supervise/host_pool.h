@@ -23,7 +23,7 @@ class HostPool {
   static constexpr double kAnswerSeconds = 2, kTimesFirst = 4, kLongestSeconds = 20;
   static constexpr std::size_t kDefaultLaunches = 16;
 
-  /// A launcher that runs a process on each given host, which performs `task` and prints kAnswer.
+  /// A launcher that, on each given host, runs a process that performs `task` and prints kAnswer.
   using Question = std::function<ProcessOptions(const std::vector<Host>&, const char* task)>;
   HostPool(std::vector<Host> hosts, Question question)
       : hosts_(std::move(hosts)), question_(std::move(question)) {}
@@ -32,7 +32,7 @@ class HostPool {
   /// Queries all hosts, logs those that respond again, and returns those lost since the last query.
   std::vector<std::string> ask(const char* task = "");
   bool all_lost() const { return lost_.size() == hosts_.size(); }
-  /// The hosts that responded last, as many as `ranks` need.
+  /// The hosts that responded to the last query, as many as `ranks` need.
   std::vector<Host> for_ranks(int ranks) const;
 
   static constexpr const char* kAnswer = "concertina is here";

@@ -66,7 +66,7 @@ std::optional<RestartPolicy::Stop> RestartPolicy::after(const EndedLaunch& launc
   const LaunchEnd& end = launch.end;
   in_vain_ = launch.newest > newest_ || launch.older ? 0 : in_vain_ + 1;
   newest_ = launch.newest;
-  // After a launch has begun, a later one whose ranks do not start may have met a transient fault.
+  // Once a launch has begun, a later one whose ranks do not start may have hit a transient fault.
   const bool never_began = end.kind == FaultKind::ended && end.code < 128 && !launch.any_begun;
   const bool may_repeat = end.kind == FaultKind::failed || never_began;
   const std::string before = std::exchange(last_words_, may_repeat ? end.why + launch.hosts : "");

@@ -1,8 +1,8 @@
-// Judges of a run's launches: they decide whether a launch can never finish, from what its
-// supervisor observes of its processes on this host, and whether to restart after it. Invariants:
-// pure; each judge sees all facts of a launch, or all launches, in order. Bad input and divergence
-// are never retried, nor is a launch that failed twice with the same message from the same state,
-// unless a damaged checkpoint was put aside.
+// Judges of a run's launches: from what the supervisor observes of a launch's processes on this
+// host, they decide whether the launch can never finish, and whether to restart after it.
+// Invariants: pure; each judge sees all facts of a launch, or all launches, in order. Bad input and
+// divergence are never retried, nor is a launch that failed twice with the same message from the
+// same state, unless a damaged checkpoint was put aside.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ struct LaunchEnd {
 };
 using Verdict = std::optional<LaunchEnd>;
 
-/// Detects that a rank exited while the others were not stopped: they wait for an MPI that
-/// tolerates deaths to start.
+/// Detects that a rank exited while the others were not stopped: they are waiting for the start of
+/// an MPI that tolerates deaths.
 class Absence {
  public:
   /// Maximum time that ranks outlive a dead one: MPI or the launch's watch stops them.
@@ -48,8 +48,8 @@ class Absence {
   double patience_ = kArriveSeconds;
 };
 
-/// Detects ranks of this host that were stopped by a signal if other ranks cannot report it: those
-/// are stopped as well or, which takes longer to detect, wait for MPI to start.
+/// Detects ranks of this host that were stopped by a signal if other ranks cannot report it, being
+/// stopped as well or (which takes longer to detect) waiting for MPI to start.
 class StoppedRanks {
  public:
   static constexpr Limit kOneLimit{2.5, kStopLimit.looks};
@@ -74,8 +74,8 @@ class Launching {
   Verdict look(const ProcessFacts& facts);
   /// Whether the launcher, which MPI needs to start and to finish, has been stopped by a signal.
   bool is_stopped(const ProcessFacts& facts);
-  /// Whether to query the hosts of the launch: until the launch has begun, nobody else detects that
-  /// its ranks on other hosts are stopped, or that their host is gone.
+  /// Whether to query the hosts of the launch: until the launch has begun, nothing else detects
+  /// that its ranks on other hosts are stopped, or that their host is lost.
   bool asks_hosts(const ProcessFacts& facts);
 
  private:
@@ -110,9 +110,9 @@ class RestartPolicy {
   RestartPolicy(std::optional<int> max_restarts, std::int64_t every, std::int64_t newest)
       : max_restarts_(max_restarts), every_(every), newest_(newest) {}
 
-  /// The reason for not starting another launch; nullopt if there is to be one.
+  /// The reason for not starting another launch; nullopt to start one.
   std::optional<Stop> after(const EndedLaunch& launch);
-  /// Seconds before the next launch: 0 after a launch that made progress, otherwise doubling.
+  /// The pause before the next launch in seconds: 0 after progress, otherwise doubling.
   double pause() const;
 
  private:
@@ -120,7 +120,7 @@ class RestartPolicy {
   const std::int64_t every_;
   std::int64_t newest_;
   int restarts_ = 0, in_vain_ = 0;  // in_vain_: consecutive launches without a commit
-  std::string last_words_{};        // with the hosts, if the next launch may fail the same way
+  std::string last_words_{};        // `why` and hosts, if the next launch may fail the same way
 };
 
 }  // namespace concertina

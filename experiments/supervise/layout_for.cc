@@ -14,7 +14,7 @@ namespace {
 
 /// Layouts are compared on one machine, so any machine's rates will do.
 constexpr const char* kMachine = "laptop";
-/// Maximum simulated actions, which take a fraction of a second.
+/// Maximum number of actions to simulate; this takes a fraction of a second.
 constexpr double kSearchActions = 2e6;
 
 bool fits(const RunConfig& config, int ranks) {

@@ -1,5 +1,5 @@
 // The layout of a run on fewer ranks than planned. Invariants: pure except for the files named by a
-// config; the batch, its microbatches and the leaves of its sums, and so every bit, stay the same.
+// config; the batch, its microbatches and the leaves of sums, and so all results, stay the same.
 #pragma once
 
 #include <optional>

@@ -106,7 +106,7 @@ class Supervisor {
                 return question;
               }),
         ranks_(training.ranks) {}
-  Supervisor(const Supervisor&) = delete;  // its pool refers to it
+  Supervisor(const Supervisor&) = delete;  // pool_ refers to this object
   Supervisor& operator=(const Supervisor&) = delete;
 
   SuperviseSummary run() {
@@ -163,7 +163,7 @@ class Supervisor {
     }
   }
 
-  /// The hosts that respond; retries because a moment without any need not be the end.
+  /// The hosts that respond; retries if none does, since that may be temporary.
   std::vector<Host> hosts_there() {
     for (int attempt = 1;; ++attempt) {
       for (const std::string& host : pool_.ask()) {
@@ -179,7 +179,7 @@ class Supervisor {
   }
 
   /// Selects the hosts and ranks of the next launch. Returns false, with a reason in the summary,
-  /// if the run does not fit any.
+  /// if the run does not fit on the hosts.
   bool muster() {
     if (pool_.empty()) return true;
     const std::vector<Host> there = hosts_there();
@@ -243,7 +243,7 @@ class Supervisor {
     Verdict& open = launch.open;
     for (const nlohmann::json& line : lines) {
       if (const std::optional<LaunchFault> fault = fault_in(line)) {
-        // A rank may fail because another one died, and report that first.
+        // A rank may fail because another one died, and report its failure first.
         if (!open || open->kind == FaultKind::failed)
           open = LaunchEnd{fault->kind, fault->what, now()};
         if (!fault->in_place.value_or(false) && !ends_itself(fault->kind)) return open;
@@ -269,7 +269,7 @@ class Supervisor {
   }
 
   /// Detects ends that the ranks of this host cannot report, unless they have reported a fault that
-  /// ends the launch as well.
+  /// also ends the launch.
   Verdict judge_processes(ChildProcess& child, Watched& launch) {
     if (launch.open) launch.absence.excuse(now());
     if (now() < launch.next_poll) return std::nullopt;
@@ -366,8 +366,8 @@ class Supervisor {
     return std::max(commit ? commit->step : 0, newest_snapshot_part(snapshot_run(directory_)));
   }
 
-  /// Removes snapshots on all hosts, since one outside the last launch may have some. After a
-  /// failure that a user may fix, keeps what no checkpoint contains.
+  /// Removes snapshots on all hosts, since a host outside the last launch may have some. After a
+  /// failure that a user may fix, keeps them if no checkpoint is as new.
   void forget_snapshots() {
     const std::string prefix = snapshot_prefix(directory_);
     const bool failed = summary_.code != 0 && summary_.code != static_cast<int>(Exit::preempted);
@@ -388,7 +388,7 @@ class Supervisor {
   HostPool pool_;
   std::string hosts_{};             // of the launch; empty: this host
   int ranks_ = 1;                   // of the launch
-  std::vector<std::string> fit_{};  // arguments that make the config fit them
+  std::vector<std::string> fit_{};  // arguments that make the config fit ranks_
   SuperviseSummary summary_{};
   std::optional<RestartPolicy> policy_{};
   double stop_time_ = 0;                // when the launch was asked to stop

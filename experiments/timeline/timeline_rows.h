@@ -1,6 +1,6 @@
 // The contents of a predicted step's picture: boxes of work, waits, saved activations, and causes
-// of idle time. Invariant: plain values, pure functions, in seconds of the step. timeline_grid.cc
-// writes them as text, timeline_json.cc as data for concertina/timeline.py.
+// of idle time. Invariant: plain values and pure functions; times are seconds within the step.
+// timeline_grid.cc writes them as text, timeline_json.cc as data for concertina/timeline.py.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -76,7 +76,7 @@ struct SavedLevel {
 std::vector<SavedLevel> saved_levels(const TimelinePanel& panel, std::size_t rank, bool bytes);
 
 /// Parts of the makespan in which ranks are idle, averaged over the ranks that work. They add up to
-/// Timeline::mean_bubble. Each is how much idle time grows when its cause is added to the
+/// Timeline::mean_bubble. Each is the growth of idle time when its cause is added to the
 /// simulation: equal stages and free transfers; stages as they are; messages; gradients, weights
 /// and the rest of STEP (in the order and with the meaning of parallel/simulate/idle_causes.h).
 struct IdleShares {

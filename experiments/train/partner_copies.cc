@@ -60,7 +60,7 @@ PartnerCopies::~PartnerCopies() {
   if (std::uncaught_exceptions() == 0) finish();
 }
 
-/// The ranks have just exchanged the step's status, so a few more numbers delay nobody.
+/// The ranks have just exchanged the step's status, so a few more numbers cause no delay.
 bool PartnerCopies::begin(const SnapshotFile& file) {
   if (!comm_) return false;
   finish();  // a spare rank may still be busy with the last copy
@@ -75,8 +75,8 @@ bool PartnerCopies::begin(const SnapshotFile& file) {
   return true;
 }
 
-/// Allocates the files for the snapshots that are kept here; returns false if there is none.
-/// `sizes`: by rank, the bytes (0 without a snapshot) and the generation.
+/// Allocates the files for the snapshots to be kept here; returns false if there are none. `sizes`:
+/// by rank, the bytes (0 without a snapshot) and the generation.
 bool PartnerCopies::make_room(std::span<const double> sizes) {
   for (Source& source : sources_) try {
       if (off_ || sizes[2 * at(source.rank)] == 0) return false;

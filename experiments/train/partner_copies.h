@@ -24,7 +24,7 @@ class PartnerCopies {
   PartnerCopies& operator=(const PartnerCopies&) = delete;
 
   /// Collective. Starts to send the last snapshot of `file`, which must be complete. Returns false
-  /// if no host keeps copies of another.
+  /// if no host keeps copies for another.
   bool begin(const SnapshotFile& file);
   /// Makes progress without waiting.
   void advance();

@@ -101,7 +101,7 @@ std::int64_t Saves::best() const {
   return selection.keeps() && selection.best() ? selection.best()->step : -1;
 }
 
-/// The work after a commit: none until the commit has led to a finite loss.
+/// The work after a commit: none until a step after the commit has had a finite loss.
 CheckpointWriter::After Saves::after_commit() {
   if (lacks_room_ || room_bytes_ == 0) room_bytes_ = checkpoint_bytes(launch_.trainer);
   lacks_room_ = false;

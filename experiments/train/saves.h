@@ -22,7 +22,7 @@ class Saves {
   explicit Saves(TrainLaunch& launch);
 
   /// Starts the checkpoint of the state after `step`, written during the steps that follow. `wait`:
-  /// return only when it exists. `last`: the last checkpoint of this launch, which must succeed.
+  /// returns only when it exists. `last`: the last checkpoint of this launch, which must succeed.
   /// `progress`: called once the previous checkpoint has finished. `changed`: the data may have
   /// changed since the start of the run, which is otherwise an error. Collective, like all below.
   void save(std::int64_t step, const std::function<nlohmann::json()>& progress, bool last,
@@ -30,11 +30,11 @@ class Saves {
   /// The value to pass to the other ranks after a step.
   double news() const { return writer_.news(); }
   /// Called after a step. `news`: the values of all working ranks, in their order. `finite`:
-  /// whether the step's numbers are; if not, the step does not confirm the newest checkpoint.
+  /// whether the step's numbers are finite; otherwise it does not confirm the newest checkpoint.
   void after_step(std::span<const double> news, bool finite);
   /// Waits for the checkpoint that is being written, if any.
   void finish();
-  /// The same when all working ranks, and possibly no others, know that the state diverged.
+  /// The same if all working ranks, but possibly no others, know that the state has diverged.
   void finish_diverged();
   /// Called after the assignment has changed.
   void changed();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kLoss = "validation_loss";
 
-/// The metric that the config names, with its direction.
+/// The metric that the config names, and whether lower or higher is better.
 Metric find_metric(const RunConfig& config, std::span<const Field> reads,
                    std::shared_ptr<const Dataset> dataset) {
   const std::string& name = config.checkpoint.best;

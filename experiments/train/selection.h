@@ -1,6 +1,6 @@
 // Selects a run's best model, and ends the run if it stops improving: checkpoint.best and
 // run.patience. Invariants: depends only on the metrics of the evaluations, so it is the same on
-// all ranks in any layout; each commit stores the state, from which a resumed run continues.
+// all ranks in any layout; each commit stores its state, from which a resumed run continues.
 #pragma once
 
 #include <memory>
@@ -30,8 +30,8 @@ class Selection {
   /// The metric, such as "validation_loss" or "accuracy"; empty if none is used.
   const std::string& metric() const { return metric_.name; }
 
-  /// Records the evaluation after `step`. `due`: whether it is one of those every eval.every steps,
-  /// which patience counts.
+  /// Records the evaluation after `step`. `due`: whether it is one of the evaluations every
+  /// eval.every steps, which patience counts.
   void see(std::int64_t step, const Validation& validation, bool due);
   /// Called if the best model so far could not be committed: the previous best remains.
   void lost();
@@ -50,7 +50,7 @@ class Selection {
 
   /// The state that a commit stores.
   nlohmann::json progress() const;
-  /// Restores the state stored in a commit, unless that used another metric.
+  /// Restores the state stored in a commit, unless the commit used another metric.
   void restore(const nlohmann::json& stored);
 
  private:

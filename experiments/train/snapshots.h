@@ -1,7 +1,7 @@
 // In-memory snapshots of a run, from which it resumes after a lost launch, losing at most a few
-// steps: in the memory of this host, then of another, by the commit rule of checkpoints.
-// Invariants: all ranks take them after the same steps; they never end a run; they use at most
-// kMostShare of the step time, or are taken as often as the config says.
+// steps: first in this host's memory, then in another host's, by the same commit rule as
+// checkpoints. Invariants: all ranks take them after the same steps; they never end a run; they use
+// at most kMostShare of the step time, or are taken as often as the config says.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class Snapshots {
   /// The maximum mean share of the step time that snapshots use.
   static constexpr double kMostShare = 0.002;
 
-  /// Collective. `hosts`: by rank. `directory`: that of the run, visible to rank 0. `every`:
+  /// Collective. `hosts`: by rank. `directory`: the run's, visible to rank 0. `every`:
   /// checkpoint.snapshot_every. `takes`: whether this launch takes snapshots.
   Snapshots(Communicator& world, const std::vector<int>& hosts, const std::string& directory,
             std::int64_t every, bool takes);

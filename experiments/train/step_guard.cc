@@ -17,7 +17,7 @@
 namespace concertina {
 namespace {
 
-/// This rank's first tensor, in model order, with a non-finite weight; empty if there is none.
+/// This rank's first tensor in model order that has a non-finite weight; empty if there is none.
 std::string first_bad_weight(const State& state) {
   std::string name;
   std::vector<std::byte> scratch;
@@ -82,7 +82,7 @@ std::optional<StepResult> StepGuard::train(std::int64_t step, BatchSource& sourc
       tell(step, fault, "skipped");
       return result;
     }
-    // If `concertina run` supervises the launch, it would be restarted from there after a stop:
+    // If `concertina run` supervises the launch, a stop would cause a restart from the same state:
     // going back has the same effect, and shows whether the fault was transient.
     const bool rolls_back = policy == "rollback" || (policy == "stop" && !supervised_run().empty());
     if (!rolls_back || !launch_.rollback_steps.insert(step).second) stop(step, fault, repaired);
@@ -156,7 +156,7 @@ void StepGuard::tell(std::int64_t step, const Report& report, const std::string&
   launch_.monitor->clear();
   log::warn("{} ({}): {}", report.what, report.where, action);
   if (action == "goes back")
-    launch_.fault = std::move(facts);  // written to events.jsonl with the step that it goes back to
+    launch_.fault = std::move(facts);  // written to events.jsonl with the step to resume from
   else
     launch_.monitor->event(step, EventKind::fault, std::move(facts));
 }

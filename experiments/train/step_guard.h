@@ -1,7 +1,7 @@
 // Handles a step with wrong numbers: a loss or gradient that is not finite, or weights or optimizer
 // state that differ from the result of the last update. Invariants: all ranks do the same, in every
-// layout; a step is repaired at most once, and causes going back at most once: a fault that recurs
-// is not transient and ends the run. Without a fault, nothing here changes what is trained.
+// layout; a step is repaired at most once, and makes the run go back at most once: a fault that
+// recurs is not transient and ends the run. Without a fault, nothing here changes what is trained.
 #pragma once
 
 #include <optional>

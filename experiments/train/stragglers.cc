@@ -11,7 +11,7 @@
 namespace concertina {
 namespace {
 
-/// Below the promised 10%, by the possible error of a median over a window.
+/// Lower than the promised 10% by the possible error of a median over a window.
 const double kLeastGrowth = std::log(1.07);
 const double kLeastOfReplicas = std::log(1.10);
 /// A rise must also exceed this multiple of one cell's noise.
@@ -25,7 +25,7 @@ double noise(std::span<const double> values) {
   return 1.4826 * median(off);
 }
 
-/// How far the window of `row` is above the cells before it; 0 unless that exceeds `least` and
+/// How far the window of `row` is above the cells before it; 0 unless that exceeds `least` and the
 /// noise.
 double rise(const std::vector<double>& row, std::size_t before, double least) {
   const std::span<const double> all(row), old = all.first(before), window = all.subspan(before);
@@ -206,7 +206,7 @@ std::optional<Straggler> Stragglers::slower_than_before() {
   return found;
 }
 
-/// Finds a rank that constantly takes longer than other ranks with the same stages.
+/// Finds a rank that consistently takes longer than other ranks with the same stages.
 std::optional<Straggler> Stragglers::slower_than_replicas() {
   std::vector<Row> rows;
   for (std::size_t m = 0; m < members_.size(); ++m) rows.push_back(growth(m));

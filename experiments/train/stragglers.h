@@ -19,7 +19,7 @@ struct Straggler {
   int rank = 0;
   Kind action = Kind::F;  // action that takes longer; for a link, RECV_F or RECV_B
   int peer = -1;          // sender of the link; -1: the rank computes longer
-  double times = 0;       // factor over the past or its replicas; for a link, per step
+  double times = 0;       // factor relative to the past or to replicas; for a link, of the step
   bool replicas = false;  // `times` is relative to its replicas
   int steps = 0;          // number of steps in which it was observed
 };
@@ -34,19 +34,19 @@ class Stragglers {
   /// Adds a step that took `seconds` in total; `paces`: by index of the working ranks.
   std::optional<Straggler> add(std::span<const StepPace> paces, double seconds);
 
-  // A cell is a step, or all steps of half a second if they are shorter: scheduler effects within
-  // less time are noise. A straggler is found by comparing a window of cells with those before it.
+  // A cell is one step, or all steps within half a second if steps are shorter, since shorter
+  // scheduler effects are noise. Stragglers are found by comparing a window with earlier cells.
   static constexpr double kCellSeconds = 0.5;
   static constexpr std::size_t kWarmUp = 2, kWindow = 10, kLeastBefore = 20, kMostBefore = 64;
-  static constexpr std::size_t kCompared = 8;  // ranks with which one is compared
+  static constexpr std::size_t kCompared = 8;  // ranks that a rank is compared with
 
  private:
   struct Member {
     int rank = 0;
     std::vector<std::size_t> others{};    // at most kCompared, by index
-    std::vector<std::size_t> replicas{};  // those with the same stages
-    int links[2] = {-1, -1};              // members that send F, B to it
-    int cooldown = 0, link_cooldown = 0;  // cells until it may be reported again
+    std::vector<std::size_t> replicas{};  // members with the same stages
+    int links[2] = {-1, -1};              // members that it receives F, B from
+    int cooldown = 0, link_cooldown = 0;  // cells until it can be reported again
     bool reported_replicas = false;
   };
   struct Cell {

@@ -74,15 +74,15 @@ void require_seen(Communicator& world, const char* what, const char* key, const 
       fmt::format("a {} on a file system shared by all nodes, and the same on all ranks", key));
 }
 
-/// Throws the same bad input on every rank if a rank does not see rank 0's run directory or
-/// checkpoint directory; names ranks and hosts. For a directory that does not exist yet, checks its
-/// closest existing ancestor. Rank 0 creates a file there, and the others look for it for a few
+/// Throws the same Error{bad_input} on every rank if a rank does not see rank 0's run directory or
+/// checkpoint directory; it names ranks and hosts. For a directory that does not exist yet, checks
+/// its closest existing ancestor. Rank 0 creates a file there, and the others look for it for a few
 /// seconds because network file systems cache missing files. If rank 0 cannot create one,
 /// RunDirectory reports the reason. Collective.
 void require_seen_by_all(Communicator& world, const RunConfig& config) {
   if (world.size() == 1) return;
   require_seen(world, "the run directory", "run.dir", run_directory(config));
-  require_seen(world, "the directory of checkpoints",
+  require_seen(world, "the checkpoint directory",
                config.checkpoint.dir.empty() ? "run.dir" : "checkpoint.dir",
                checkpoint_directory(config));
 }
@@ -108,7 +108,7 @@ TrainLaunch::TrainLaunch(const RunConfig& asked, TrainMode mode, MpiEnvironment&
   if (leads() && !mode.dry_run)
     for (const std::string& line : dataset->notes(samples_of_run(config))) log::info("{}", line);
   own_identity = identity(/*remember=*/!mode.dry_run);
-  if (config.generate.tokens > 0)  // before training rather than at its end
+  if (config.generate.tokens > 0)  // checked before training, not at its end
     prompt_tokens(trainer.job().model, *tokenizer, config.generate.prompt);
 }
 
@@ -170,7 +170,7 @@ void TrainLaunch::go_back() {
 
 /// Loads the newest state of the run: a snapshot in memory if it is later than all checkpoints. A
 /// snapshot of a step that is missing from the log was abandoned: another launch, on other hosts,
-/// has resumed from before it.
+/// has resumed from an earlier step.
 std::optional<std::int64_t> TrainLaunch::load_newest(nlohmann::json& stored) {
   const nlohmann::json steps = from_first(world, [&]() -> nlohmann::json {
     const std::optional<Commit> newest = newest_commit(checkpoints);
@@ -232,7 +232,7 @@ void TrainLaunch::settle_lr_steps(const nlohmann::json& stored) {
   if (leads() && config.lr.steps == 0 && done > 0) {
     if (stored.contains("lr.steps"))
       steps = std::stoll(stored["lr.steps"].get<std::string>());
-    else if (history.config)  // a checkpoint of a version without this key
+    else if (history.config)  // written by a version without this key
       steps = lr_steps(*history.config);
   }
   world.broadcast(std::as_writable_bytes(std::span(&steps, 1)), 0).wait();

@@ -53,9 +53,9 @@ class TrainLaunch : public Launch {
   std::optional<Snapshots> snapshots;     // set by open()
   std::unique_ptr<Monitor> monitor;       // on rank 0
   std::set<std::int64_t> rollback_steps;  // steps from which the run has gone back
-  nlohmann::ordered_json fault;           // on rank 0: facts of the last of these events
+  nlohmann::ordered_json fault;           // on rank 0: facts of the last rollback
 
-  /// The config as requested, before ranks were lost: the next launch has all of them again.
+  /// The config as requested, before ranks were lost: the next launch uses all of them again.
   RunConfig asked() const;
   /// Whether any steps are left.
   bool trains() const { return done < config.run.steps && !selection.exhausted(); }
@@ -77,7 +77,7 @@ class TrainLaunch : public Launch {
   std::optional<LaunchRecord> record_;  // on rank 0
 };
 
-/// Called after LostRanks, once the launch is gone. If that many ranks were spare, the others
+/// Called after LostRanks, once the launch is destroyed. If enough ranks were spare, the others
 /// become the world, and a launch with `config`, adjusted to it, resumes from the newest state.
 /// Informs the supervisor, which kills the launch if this takes too long. Throws if that fails.
 void go_on_in_place(RunConfig& config, MpiEnvironment& mpi);

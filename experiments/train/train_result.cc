@@ -27,7 +27,7 @@
 namespace concertina {
 namespace {
 
-// The parts of result.json besides the metrics of its steps (experiments/record/launch_metrics.h).
+// The parts of result.json other than step metrics (experiments/record/launch_metrics.h).
 // Invariant: runs only on rank 0, after the last step and costs.json.
 using Json = nlohmann::ordered_json;
 
@@ -48,9 +48,9 @@ Json recorded_json(const RunTrace& trace, const ReportMetrics& metrics, int batc
 }
 
 /// Keys: predicted_step_ms and predicted_bubble, as in the report for the typical recorded step, or
-/// from costs.json alone if there is no trace. With a trace also recorded: first_step, steps,
-/// median_step_ms (from the first rank's start to the last one's end), bubble, bubble_causes
-/// (shares of the step that add up to it), means over ranks.
+/// from costs.json alone if there is no trace. With a trace, also `recorded`: first_step, steps,
+/// median_step_ms (from the first rank's start to the last one's end), bubble and bubble_causes
+/// (shares of the step that add up to it) as means over ranks.
 Json predicted_metrics(const Launch& launch, const std::string& directory,
                        const std::optional<RunTrace>& trace) {
   const Assignment& assignment = launch.trainer.assignment();

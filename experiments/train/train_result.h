@@ -24,12 +24,12 @@ void log_passes(const Backend& backend);
 void save_costs(TrainLaunch& launch, CostRecord& record, const MoveRates& moves, double cache_read);
 
 /// Writes result.json. After a launch that trained nothing, keeps the values of the last step.
-/// Tries twice; the error then says that the run itself is complete.
+/// Tries twice; if both fail, the error says that the run itself is complete.
 void save_result(const TrainLaunch& launch, const LaunchMetrics& metrics,
                  const LaunchSummary& summary, const std::string& hash,
                  const std::optional<RunTrace>& trace);
 
-/// The final text for stdout; `text` was generated, or is empty.
+/// The final text for stdout; `text`: the generated text, or empty.
 std::string closing_words(const TrainLaunch& launch, const LaunchMetrics& metrics,
                           const LaunchSummary& summary, const std::string& text);
 

@@ -108,7 +108,7 @@ std::optional<int> Training::run() {
   }
 }
 
-/// Commits the finished steps before a data error ends the run, so that resuming starts there.
+/// Commits the finished steps before a data error ends the run, so that it resumes after them.
 void Training::end_unread(const UnreadData& error) {
   if (done_ == 0) throw Error(error);
   if (launch_.leads())
@@ -134,7 +134,7 @@ std::optional<int> Training::train_all() {
   cache_ = open_cache(launch_);
   stragglers_.begin(trainer_.layout(), trainer_.assignment().working, cache_ != nullptr);
   Selection& selection = launch_.selection;
-  if (launch_.progress.contains(kUnread))  // the evaluation that failed because of its data
+  if (launch_.progress.contains(kUnread))  // repeat the evaluation that could not read its data
     if (const std::int64_t before = launch_.progress[kUnread]["evaluates"]; before >= 0)
       evaluate_step(before);
   while (done_ < steps && !selection.exhausted()) {
@@ -158,7 +158,7 @@ std::optional<int> Training::train_all() {
   return finish(tracing.last());
 }
 
-/// Trains the next step, or as many as are combined; returns false if the run must go back.
+/// Trains the next step, or several combined steps; returns false if the run must go back.
 bool Training::train_step(Tracing& tracing) {
   const std::int64_t first = done_ + 1;
   tracing.before_step(first);
@@ -168,7 +168,7 @@ bool Training::train_step(Tracing& tracing) {
   step_ = {.before = done_, .batches = trainer_.assignment().batches};
   const std::optional<StepResult> result = trained(first);
   if (!result) {
-    saves_.finish();  // the run may go back to it
+    saves_.finish();  // the run may go back to this checkpoint
     return false;
   }
   step_.result = *result;
@@ -234,7 +234,7 @@ std::optional<StepResult> Training::trained(std::int64_t step) {
     return guard_.train(step, source_);
   } catch (const Error& error) {
     if (error.fix().starts_with(kDivergedAdvice))
-      saves_.finish_diverged();  // all working ranks know it
+      saves_.finish_diverged();  // all working ranks know this
     throw;
   }
 }
@@ -299,7 +299,7 @@ Validation Training::validate_model(std::int64_t step, std::int64_t batches, boo
   return result;
 }
 
-/// Returns the cache that the layout policy may rely on, without frontiers that do not pay.
+/// Returns the cache that the layout policy may rely on, without frontiers that do not pay off.
 CacheForecast Training::cache_forecast() const {
   if (!cache_) return {};
   const CacheOutlook outlook = cache_->outlook();
@@ -307,7 +307,7 @@ CacheForecast Training::cache_forecast() const {
   return {.share = outlook.share, .read_s_per_sample = outlook.read_seconds};
 }
 
-/// Decides on changes after the last step.
+/// Decides on changes after the latest step.
 void Training::decide(Tracing& tracing) {
   const RunView view{.before = step_.before,
                      .step = done_,
@@ -365,7 +365,7 @@ nlohmann::json Training::progress() const {
   return progress;
 }
 
-/// The evaluation after the steps (before, done()], if one is due; also after the last step if
+/// Evaluates after the steps (before, done()] if that is due, and also after the last step if
 /// models are compared.
 void Training::evaluate_step(std::int64_t before) {
   evaluating_ = before;
@@ -375,7 +375,7 @@ void Training::evaluate_step(std::int64_t before) {
   evaluating_ = -1;
 }
 
-/// One of the periodic evaluations; logs once what they cost if that is a lot.
+/// One of the periodic evaluations; logs their cost once if it is high.
 void Training::periodic_validation(std::int64_t step, bool due) {
   const EvalSection& eval = launch_.config.eval;
   const Validation result = validate_model(step, periodic_batches(eval), false);
@@ -395,7 +395,7 @@ void Training::periodic_validation(std::int64_t step, bool due) {
       text_share(result), result.seconds, 100 * share, kEvaluationBatch);
 }
 
-/// The last point of the curve, if that is over another part of the text, then the final result.
+/// The last point of the curve, if it uses another part of the text, then the final result.
 Validation Training::final_validation(const std::function<bool()>& stop) {
   const EvalSection& eval = launch_.config.eval;
   const bool other = periodic_batches(eval) != final_batches(eval);

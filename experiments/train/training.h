@@ -19,7 +19,7 @@
 
 namespace concertina {
 
-/// A number that each rank contributes after a step, and the action on all of them in rank order.
+/// A number that each rank contributes after a step, and what to do with all of them in rank order.
 struct StepHook {
   std::function<double()> news;
   std::function<void(const std::vector<double>& all)> heard;

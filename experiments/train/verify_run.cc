@@ -15,7 +15,7 @@
 namespace concertina {
 namespace {
 
-/// Throws if ranks decided differently after step `step`: one would then wait for the others
+/// Throws if ranks decided differently after step `step`: a rank would then wait for others
 /// forever. Collective.
 void require_one_decision(Communicator& world, const Change& change, std::int64_t step) {
   const std::string mine =
@@ -103,7 +103,7 @@ class Course {
   std::unique_ptr<AutoCache> cache_;
 };
 
-/// The values of `now` that differ in the other run; units are named by their gradients.
+/// The values of `now` that differ from the other run's; units are compared by their gradients.
 std::vector<std::string> differences(const StepTrace& then, const StepTrace& now,
                                      const std::vector<Bucket>& buckets) {
   std::vector<std::string> all;
@@ -115,15 +115,15 @@ std::vector<std::string> differences(const StepTrace& then, const StepTrace& now
   return all;
 }
 
-/// Runs the step with all policies, which the other run has already done: a failure, such as a NaN
+/// Runs, with all policies, a step that the other run has already done: a failure, such as a NaN
 /// loss, also counts as a difference.
 StepTrace step_as_before(Course& whole, std::int64_t step, const StepTrace& then) {
   try {
     return whole.step(step);
   } catch (const Error& error) {
     if (error.code() == Exit::bad_input) throw;
-    throw_failure(fmt::format("in step {}, the run without cache and layout policy has loss {}, "
-                              "but the run with them fails: {}",
+    throw_failure(fmt::format("in step {}, the run without the cache and the layout policy has "
+                              "loss {}, but the run with them fails: {}",
                               step, then.loss, error.message()),
                   error.where(), "rerun without the cache or the layout policy to find the cause");
   }

@@ -1,6 +1,6 @@
-// Checks that a run with its freeze policy, cache and layout policy computes the same bits as
-// without cache and layout policy. Invariant: both train from the same weights in one launch; every
-// rank compares and returns the same result.
+// Checks that a run's results with its freeze policy, cache and layout policy are bit-identical to
+// those without the cache and the layout policy. Invariant: both train from the same weights in one
+// launch; every rank compares and returns the same result.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace concertina {
 
-/// The values of training after one step, which have the same bits in every layout.
+/// The values of training after one step, which are bit-identical in every layout.
 struct StepTrace {
   double loss = 0, grad_norm = 0;
   int frozen_units = 0;

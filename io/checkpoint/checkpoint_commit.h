@@ -2,7 +2,7 @@
 // step-NNNNNNNN appears complete and durable, through a single rename after its manifest is
 // written, or not at all. A crash or failure before that leaves earlier commits intact.
 //
-//   begin_checkpoint -> write_shard on every rank -> write_manifest on one -> prune
+//   begin_checkpoint -> write_shard on every rank -> write_manifest on one rank -> prune
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ std::string partial_path(const std::string& checkpoints, std::int64_t step);
 std::vector<Commit> list_commits(const std::string& checkpoints);
 std::optional<Commit> newest_commit(const std::string& checkpoints);
 
-/// Removes the oldest commits, except the newest `keep` >= 1 and the one of step `kept`.
+/// Removes all commits except the newest `keep` (at least 1) and that of step `kept`.
 void prune(const std::string& checkpoints, std::size_t keep, std::int64_t kept = -1);
 
 }  // namespace concertina

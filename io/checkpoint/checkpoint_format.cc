@@ -50,7 +50,7 @@ std::set<std::string> part_names(const StoredPiece& piece, const std::string& wh
   return names;
 }
 
-/// `pieces` are those of one tensor, ascending by offset.
+/// `pieces`: all pieces of one tensor, ascending by offset.
 void validate_tensor(const std::string& name, const std::vector<const StoredPiece*>& pieces,
                      const std::string& where) {
   const StoredPiece& first = *pieces.front();

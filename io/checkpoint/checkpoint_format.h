@@ -45,7 +45,7 @@ struct StoredPiece {
   std::vector<StoredPart> parts;
 };
 
-/// One shard file. write_shard() returns it, and ranks send it to the one that commits.
+/// One shard file. write_shard() returns it, and ranks send it to the rank that commits.
 struct ShardRecord {
   std::string file;  // shard_name(index)
   std::uint64_t bytes = 0;
@@ -94,7 +94,7 @@ void validate(const std::vector<ShardRecord>& shards, const std::string& where);
 using PieceIndex = std::map<std::string, std::vector<std::pair<std::size_t, std::size_t>>>;
 PieceIndex index_pieces(const std::vector<ShardRecord>& shards);
 
-/// Bytes [begin, end) of a file. skeleton_ranges() returns those outside tensors, ascending.
+/// Bytes [begin, end) of a file. skeleton_ranges() returns the ranges outside tensors, ascending.
 struct ByteRange {
   std::uint64_t begin = 0, end = 0;
 };

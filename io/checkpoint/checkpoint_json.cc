@@ -24,7 +24,7 @@ bool is_size(const nlohmann::json& value) {
   return value.is_number_integer() && value.get<std::int64_t>() >= 0;
 }
 
-/// An object of the document, with its location for errors.
+/// An object in the document, with its location for errors.
 class Reader {
  public:
   Reader(const nlohmann::json& object, std::string where)

@@ -204,7 +204,7 @@ const std::vector<std::pair<std::size_t, std::size_t>>& CheckpointReader::places
   const auto found = index_.find(tensor);
   if (found == index_.end())
     throw_input(fmt::format("the checkpoint has no tensor '{}'", tensor), directory_,
-                "use the model of the checkpoint; compare [model] in both configs");
+                "use the checkpoint's model; compare [model] in both configs");
   return found->second;
 }
 
@@ -242,7 +242,7 @@ void CheckpointReader::read_range(const Range& range, const Beat& beat) const {
   if (offset > total || out.size() > total - offset)
     throw_input(fmt::format("requested elements [{}, {}) of '{}', but the checkpoint has {}",
                             offset, offset + out.size(), tensor, total),
-                directory_, "use the model of the checkpoint; compare [model] in both configs");
+                directory_, "use the checkpoint's model; compare [model] in both configs");
   const auto piece_at = [&](const auto& place) -> const StoredPiece& {
     return manifest_.shards[place.first].pieces[place.second];
   };
@@ -267,7 +267,7 @@ void CheckpointReader::read_piece(std::size_t shard, const StoredPiece& piece,
                                    [&](const StoredPart& p) { return p.name == part; });
   if (stored == piece.parts.end())
     throw_input(fmt::format("the checkpoint has no '{}' for '{}'", part, piece.tensor), directory_,
-                "use the optimizer of the checkpoint; compare [optimizer] in both configs");
+                "use the checkpoint's optimizer; compare [optimizer] in both configs");
   const std::string path = directory_ + "/" + manifest_.shards[shard].file;
   const File file = open_regular(path, place_);
   const auto wanted = std::as_writable_bytes(out);

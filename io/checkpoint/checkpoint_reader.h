@@ -1,4 +1,4 @@
-// Reads checkpoints (checkpoint_format.h) without HDF5, which thus never parses a damaged file.
+// Reads checkpoints (checkpoint_format.h) without HDF5, so HDF5 never parses a damaged file.
 // Invariant: no tensor byte is returned before the SHA-256 of the stored part has matched the
 // manifest, and no manifest is parsed before its own SHA-256 has matched.
 #pragma once
@@ -36,7 +36,7 @@ std::vector<std::string> verify(const std::string& directory);
 /// name if the directory was renamed.
 std::string recovery_advice(const std::string& directory);
 
-/// Reads any range of any tensor, independent of how it was sharded. Not thread-safe.
+/// Reads any range of any tensor, regardless of how it was sharded. Not thread-safe.
 class CheckpointReader {
  public:
   explicit CheckpointReader(const std::string& directory);
@@ -69,7 +69,7 @@ class CheckpointReader {
     std::uint64_t offset = 0;
     std::span<float> out;
   };
-  /// Calls read() for all ranges, on a thread per core of this process.
+  /// Calls read() for all ranges, with one thread per core of this process.
   void read(std::span<const Range> ranges);
 
  private:

@@ -78,7 +78,7 @@ void build(const Hdf5Image& image, const std::vector<ShardRecord>& shards) {
   }
 }
 
-/// Returns an upper bound on the file size, about twice the measured one; see shard_bytes_bound().
+/// Returns an upper bound on the file size, about twice the measured size; see shard_bytes_bound().
 std::uint64_t bytes_bound(const std::vector<ShardRecord>& shards) {
   std::uint64_t bytes = 64 << 10;
   for (const auto& [tensor, places] : index_pieces(shards)) {

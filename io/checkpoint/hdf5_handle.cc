@@ -85,7 +85,7 @@ Hid Hdf5Image::open(Access access) const {
              what_);
   // The default driver needs a path that it can resolve, which a file in memory does not have.
   check_hdf5(H5Pset_fapl_stdio(properties), "H5Pset_fapl_stdio", what_);
-  // No other process has this file, and HDF5 could not open it in a sandbox that forbids locks.
+  // No other process uses this file, and HDF5 could not open it in a sandbox that forbids locks.
   check_hdf5(H5Pset_file_locking(properties, false, true), "H5Pset_file_locking", what_);
   // Align tensors to pages.
   check_hdf5(H5Pset_alignment(properties, 4096, 4096), "H5Pset_alignment", what_);

@@ -17,7 +17,7 @@ namespace concertina {
 class Hid {
  public:
   using Close = herr_t (*)(hid_t);
-  /// Throws a failure that names `call` if `id` is negative.
+  /// Throws Error{failure} that names `call` if `id` is negative.
   Hid(hid_t id, Close close, const char* call, const std::string& what);
   ~Hid();
   Hid(Hid&& other) noexcept;
@@ -33,7 +33,7 @@ class Hid {
   const char* call_;
 };
 
-/// Throws a failure that names `call` if `status` is negative.
+/// Throws Error{failure} that names `call` if `status` is negative.
 void check_hdf5(herr_t status, const char* call, const std::string& what);
 
 Hid make_dataspace(const std::vector<hsize_t>& dims, const std::string& what);

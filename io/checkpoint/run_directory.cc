@@ -30,7 +30,7 @@ namespace {
 struct RunIdentity {
   std::string id;         // 32 hex digits
   std::string name;       // run.name, for messages
-  std::string directory;  // absolute, at present
+  std::string directory;  // current absolute path
 };
 
 namespace stdfs = std::filesystem;
@@ -88,8 +88,8 @@ RunIdentity run_identity(const std::string& directory) {
 }
 
 /// Records `run` as the owner of `checkpoints`, which this process has locked. Throws
-/// Error{bad_input} if it contains checkpoints of another run or of a copy of this one. A directory
-/// without checkpoints or owner (as in older versions) is taken over.
+/// Error{bad_input} if it contains checkpoints of another run or of another copy of this one. Takes
+/// over a directory without checkpoints or without an owner (as in older versions).
 void claim_checkpoints(const std::string& checkpoints, const RunIdentity& run) {
   const std::string path = checkpoints + "/owner.json";
   const std::optional<RunIdentity> owner = read_owner(path);
@@ -126,13 +126,13 @@ std::string checked_path(const std::string& root, const std::string& name) {
   return (root.empty() ? "." : root) + "/" + name;
 }
 
-/// Whether `concertina run` creates a file of this name, which it may do before a launch.
+/// Whether `concertina run` may create a file with this name before a launch.
 bool of_supervisor(const std::string& name) {
   return name == kSupervisorLock || name == kRestartsFile || name == kFaultsFile;
 }
 
-/// A directory without config.toml may contain what an interrupted first start left: temporary
-/// files, then the lock file, which is created before anything else.
+/// Requires that a directory without config.toml was left by an interrupted first start: it has the
+/// lock file, or contains only temporary files, files of the supervisor and empty directories.
 void require_own(const std::string& path) {
   std::error_code error;
   if (stdfs::is_regular_file(path + "/" + kLock, error)) return;

@@ -18,19 +18,19 @@ std::string read_run_key(const std::string& directory);
 class RunDirectory {
  public:
   /// Creates or opens `root`/`name` for writing and locks it and its checkpoint directory until
-  /// destruction. Call it in one process of a job only. Empty `checkpoints` means checkpoints/
-  /// inside. Throws if the name is not a plain file name, the directory has foreign content, is not
-  /// writable or is used by another process, or the checkpoints belong to another run.
+  /// destruction. Call it in only one process of a job. Empty `checkpoints` means checkpoints/ in
+  /// the run directory. Throws if the name is not a plain file name, the directory is not writable,
+  /// contains foreign files or is in use by another process, or the checkpoints are another run's.
   RunDirectory(const std::string& root, const std::string& name,
                const std::string& checkpoints = {});
-  /// If the launch was rejected before the run existed, removes the directory if it was created
-  /// here.
+  /// Removes the directory if this object created it and the launch was rejected before the run
+  /// existed.
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
 
-  /// Throws like the constructor for an invalid name, or a directory with foreign content or
-  /// without write permission. Changes nothing.
+  /// Throws like the constructor if the name is invalid, or the directory contains foreign files or
+  /// is not writable. Changes nothing.
   static void require_usable(const std::string& root, const std::string& name);
 
   /// Whether `root`/`name` is a run, that is, contains a config.toml.

@@ -79,7 +79,7 @@ float float_of(const std::byte* bytes, StoredType type) {
   throw_input(fmt::format("the tensor '{}' {}", name.substr(0, 100), what), path, fix);
 }
 
-/// Returns the values of a list of non-negative integers, or nothing if it is not one.
+/// Returns the values of a list of non-negative integers, or nothing if `list` is anything else.
 std::optional<std::vector<std::int64_t>> whole_numbers(const nlohmann::json& list) {
   if (!list.is_array()) return std::nullopt;
   std::vector<std::int64_t> numbers;

@@ -14,7 +14,7 @@
 
 namespace concertina {
 
-/// Element types. Files may contain the last six types, but those are never read.
+/// Element types. Files may contain tensors of the last six types, but these cannot be read.
 enum class StoredType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
 struct StoredTensor {
@@ -49,15 +49,15 @@ class SafetensorsFile {
   std::map<std::string, StoredTensor> tensors_;
 };
 
-/// Writes one new file, tensor by tensor. A file left by a failure must be removed by the caller.
+/// Writes one new file, tensor by tensor. If that fails, the caller must remove the file.
 class SafetensorsWriter {
  public:
   /// `tensors` must be f32 or bf16; their `begin` is ignored. They are written in the reference
   /// library's order: by name.
   SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors);
 
-  /// Appends elements until the file is full and returns the number used. Values are rounded to
-  /// bf16, with ties to even.
+  /// Appends elements until the file is full and returns the number appended. Elements of bf16
+  /// tensors are rounded, with ties to even.
   std::size_t append(std::span<const float> values);
   /// Completes the file after the last element and syncs it.
   void finish();
@@ -69,7 +69,7 @@ class SafetensorsWriter {
   File file_;
   std::uint64_t at_ = 0, end_ = 0;  // bytes written, bytes in total
   std::size_t current_ = 0;         // tensor of the next element
-  std::uint64_t left_ = 0;          // elements of it still to be written
+  std::uint64_t left_ = 0;          // elements of that tensor still to be written
 };
 
 }  // namespace concertina

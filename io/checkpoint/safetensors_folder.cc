@@ -24,7 +24,7 @@ constexpr std::uint64_t kMostIndex = 100'000'000;
   throw_input(fmt::format("the tensor '{}' {}", name.substr(0, 100), what), path, fix);
 }
 
-/// Returns the index after the last tensor of each file of at most `most` bytes (0: unlimited).
+/// Returns, for each file of at most `most` bytes (0: unlimited), the index after its last tensor.
 std::vector<std::size_t> file_ends(const std::vector<StoredTensor>& tensors, std::uint64_t most) {
   std::vector<std::size_t> ends;
   std::uint64_t bytes = 0;
@@ -183,7 +183,7 @@ std::string SafetensorsFolderWriter::index_text() const {
   return index.dump(2) + "\n";
 }
 
-/// Removes other tensor files. The index goes first: without it, none of several files is read.
+/// Removes other tensor files. The index is removed first: without it, its files are not read.
 void SafetensorsFolderWriter::remove_others() const {
   static const std::regex kPart("model-[0-9]{5}-of-[0-9]{5}\\.safetensors");
   fs::remove(fs::path(folder_) / kSafetensorsIndex);
@@ -203,7 +203,7 @@ void SafetensorsFolderWriter::finish() {
                 (fs::path(folder_) / file_name(file)).string());
   };
   try {
-    // A single file is read in preference to an index, and atomically replaces the old one.
+    // A single file takes precedence over an index, and atomically replaces an old single file.
     if (ends_.size() == 1) move_up(0);
     remove_others();
   } catch (const fs::filesystem_error& error) {

@@ -1,4 +1,4 @@
-// The tensors of a model in a folder, stored as Hugging Face's transformers does: in
+// The tensors of a model in a folder, in the format of Hugging Face's transformers: in
 // model.safetensors, or in model-00001-of-00002.safetensors ... and an index. Invariant: during
 // writing, a folder contains the old tensors, the new ones, or no readable ones, but never a mix.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace concertina {
 
-/// The file names of a single tensor file, and of the index of several.
+/// The file names of a single tensor file and of the index of several files.
 inline constexpr const char* kSafetensors = "model.safetensors";
 inline constexpr const char* kSafetensorsIndex = "model.safetensors.index.json";
 
@@ -26,7 +26,7 @@ bool has_safetensors(const std::string& folder);
 /// model.safetensors.index.json.
 class SafetensorsFolder {
  public:
-  /// Throws like SafetensorsFile, or if the index does not match the files.
+  /// Throws like SafetensorsFile; also throws if the index does not match the files.
   explicit SafetensorsFolder(const std::string& folder);
 
   const std::string& folder() const { return folder_; }
@@ -51,7 +51,7 @@ class SafetensorsFolderWriter {
  public:
   /// `tensors` are as for SafetensorsWriter. They are distributed by name over files of at most
   /// `most` bytes (0: a single file); a larger tensor gets its own file. The folder must exist and
-  /// keeps its content until finish(). Removes the files of a killed writer. Throws
+  /// keeps its content until finish(). Removes files left by a killed writer. Throws
   /// Error{bad_input} if another process is writing there.
   SafetensorsFolderWriter(const std::string& folder, std::vector<StoredTensor> tensors,
                           std::uint64_t most);
@@ -75,7 +75,7 @@ class SafetensorsFolderWriter {
   std::string folder_, temporary_;  // the second is inside the first
   FileLock lock_;                   // for temporary_
   std::vector<StoredTensor> tensors_;
-  std::vector<std::size_t> ends_;  // of each file: index after its last tensor
+  std::vector<std::size_t> ends_;  // for each file, the index after its last tensor
   std::optional<SafetensorsWriter> file_;
   std::size_t opened_ = 0;  // number of files
 };

@@ -27,10 +27,10 @@ namespace fs = std::filesystem;
 
 constexpr const char* kMemoryFolder = "/dev/shm";
 constexpr std::string_view kMemoryFiles = "/dev/shm/concertina-";
-constexpr std::size_t kIdDigits = 32;  // of a run.id, which follow
+constexpr std::size_t kIdDigits = 32;  // digits of the run.id that follows kMemoryFiles
 constexpr const char* kUnfinished = ".partial";
 constexpr std::uint64_t kSnapshotAlign = 64;  // bytes
-/// Reserve for the description, which grows with what policies record: recreating a file takes
+/// Space reserved for the description, which grows as policies record data: recreating a file takes
 /// longer than the copy.
 constexpr std::uint64_t kTextRoom = 64 << 10;
 constexpr std::uint64_t kMostDescription = 64 << 20;
@@ -47,7 +47,7 @@ std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kSnapshotAlign - 1) / kSnapshotAlign * kSnapshotAlign;
 }
 
-/// Assigns offsets to the parts, in sequence, without hashes.
+/// Assigns consecutive offsets to the parts, without hashing them.
 ShardRecord places_of(std::span<const TensorPiece> pieces) {
   ShardRecord record{
       .file = shard_name(0), .bytes = 0, .skeleton_sha256 = sha256_hex(""), .pieces = {}};
@@ -74,7 +74,7 @@ void write_tail(std::byte* end, const std::string& key, const std::string& text)
   std::memcpy(end - sizeof tail, &tail, sizeof tail);
 }
 
-/// Returns a snapshot's description. Throws Error{bad_input} unless made with `key` (null: any).
+/// Returns a snapshot's description. Throws Error{bad_input} if its key is not `key` (null: any).
 nlohmann::json read_description(const File& file, const std::string* key) {
   SnapshotTail tail;
   const std::uint64_t size = file.size();

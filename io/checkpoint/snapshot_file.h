@@ -1,5 +1,5 @@
 // A rank's part of a run's state, in memory that outlives its process: files in /dev/shm.
-// Invariants: once the first snapshot is complete, one of two generations is complete at any time.
+// Invariants: once the first snapshot is complete, at least one of two generations always is.
 // A file has its final name only after it is complete and hashed. Only data written by a process
 // with the run's key is used; other files, including those of other users, are skipped with one
 // warning. A snapshot is not a checkpoint: it is lost on reboot. Other hosts may keep copies of its
@@ -51,8 +51,8 @@ class SnapshotSlot {
   SnapshotSlot(const SnapshotSlot&) = delete;
   SnapshotSlot& operator=(const SnapshotSlot&) = delete;
 
-  /// Removes the final name from the existing file and resizes it to exactly `bytes`. Throws if
-  /// there is not enough space.
+  /// Removes the final name from the existing file, and recreates the file unless its size is
+  /// `bytes`. Throws if there is not enough space.
   void open(std::uint64_t bytes);
   /// Gives the complete file its final name. Warns if another user has taken the name.
   void publish() const;
@@ -87,7 +87,8 @@ class SnapshotFile {
   /// there is not enough space.
   double copy(const SnapshotOf& of, const nlohmann::json& metadata,
               std::span<const TensorPiece> pieces);
-  /// Hashes the last copy and publishes the file; on any thread. Returns the duration in seconds.
+  /// Hashes the last copy and publishes the file. Returns the duration in seconds. Any thread may
+  /// call it.
   double seal();
 
   /// Returns the generation, 0 or 1, of the last copy, which must exist.
@@ -111,7 +112,7 @@ struct WholeSnapshot {
   std::uint64_t launch = 0;  // SnapshotOf::launch
   OpenCommit commit;
 };
-/// Returns the complete snapshot of the newest step among these parts, if there is one.
+/// Returns the newest snapshot for which these parts are complete, if there is one.
 std::optional<WholeSnapshot> newest_whole(std::vector<SnapshotPart> parts);
 
 /// Returns the newest step of which this host has any part, or 0.
@@ -120,10 +121,9 @@ std::int64_t newest_snapshot_part(const SnapshotRun& run);
 /// Removes all snapshots of a run on this host.
 void remove_snapshots(const std::string& prefix);
 
-/// The snapshots of one of this user's runs, and the run directory according to their unverified
-/// description; empty if there is none.
+/// The snapshots of one of this user's runs.
 struct SnapshotSet {
-  std::string directory;
+  std::string directory;  // from an unverified description; empty if there is none
   std::uint64_t bytes = 0;
 };
 /// Returns the snapshots of all runs on this host, by prefix.

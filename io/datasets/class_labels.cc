@@ -36,7 +36,7 @@ bool is_score(std::string_view label) {
   return error == std::errc() && end == label.end();
 }
 
-/// Returns whether all labels are numbers, or none; throws if they are mixed.
+/// Returns true if all labels are numbers, and false if none is; throws if they are mixed.
 bool are_numbers(std::span<const std::string_view> labels, const Places& place_of) {
   bool numbers = false, scores = true;
   std::optional<std::size_t> other;  // first label of a different kind
@@ -89,8 +89,7 @@ ClassLabels classes_in(std::span<const std::string> order, std::span<const std::
     const auto number = name == order.end() ? whole_number_of(labels[row]) : name - order.begin();
     if (!number || std::cmp_greater_equal(*number, order.size()))
       throw_input(
-          fmt::format("the label '{}' is not a class of the model or data.classes"
-                      "names",
+          fmt::format("the label '{}' is not a class of the model or of data.classes",
                       labels[row].substr(0, 60)),
           place_of(row),
           fmt::format("use one of: {}; or model.head = \"new\"",

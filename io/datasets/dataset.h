@@ -39,16 +39,16 @@ struct DataOptions {
   std::shared_ptr<const Tokenizer> tokenizer{};               // data.tokenizer; null: bytes
   // Shares of `files` to hold out unless there are separate files: data.validation, data.test.
   double validation = 0.1, test = 0;
-  double most_overlap = 0.2;               // of held-out and training data (data.most_overlap)
+  double most_overlap = 0.2;               // between held-out and training data (data.most_overlap)
   std::int64_t tokens_per_sample = 0;      // T (model.context)
   bool labelled = true;                    // whether the task needs a label in each row
   std::string documents = "alone";         // one of kDocumentsNames except auto (data.documents)
-  std::vector<std::string> class_names{};  // data.classes; empty: in order of appearance
+  std::vector<std::string> class_names{};  // data.classes; empty: taken from the labels
   TargetKind targets = TargetKind::label;  // target of a row, set by the model's task
-  std::int64_t vocabulary = std::int64_t{1} << 31;  // exclusive bound of tokens (model.vocab)
-  OptionValues options{};                           // of the format; unset ones have their defaults
+  std::int64_t vocabulary = std::int64_t{1} << 31;  // exclusive bound on tokens (model.vocab)
+  OptionValues options{};                           // of the format; defaults replace missing ones
 
-  /// Returns the value of an option of this type that a format declares.
+  /// Returns the value of an option that the format declares with type T.
   template <class T>
   const T& own(std::string_view name) const {
     return std::get<T>(own_value(name));
@@ -63,7 +63,7 @@ struct SampleAt {
   Split split = Split::train;
   std::uint64_t sample = 0;           // in [0, samples(split))
   std::uint64_t seed = 0, epoch = 0;  // of training; 0 in other splits
-  /// Targets after the first `most` of the sample are ignored.
+  /// Targets of the sample after the first `most` are ignored.
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
 };
 
@@ -89,9 +89,9 @@ class Dataset {
 
   /// Returns the fields of the samples; functions that create fields are in core/model/batch.h.
   virtual std::span<const Field> fields() const = 0;
-  /// Tokens are in [0, vocabulary()); 0 means no tokens, or that the files do not specify it.
+  /// Tokens are in [0, vocabulary()); 0: there are none, or the files do not specify this bound.
   virtual std::int64_t vocabulary() const = 0;
-  /// Returns the names of labels 0, 1, ...; empty without labels.
+  /// Returns the names of labels 0, 1, ...; empty if there are no labels.
   virtual std::span<const std::string> classes() const = 0;
   /// Returns how items are split, with class counts; null for one long text.
   virtual const Splits* splits() const = 0;
@@ -101,7 +101,7 @@ class Dataset {
   virtual std::uint64_t samples(Split split) const = 0;
   /// Returns the number of samples of one epoch: from 1 to samples(Split::train).
   virtual std::uint64_t samples_of_epoch(std::uint64_t seed, std::uint64_t epoch) const = 0;
-  /// Returns the valid targets of samples [0, sample) of a split: what a mean loss averages over.
+  /// Returns the number of valid targets (the terms of a mean loss) in samples [0, sample).
   virtual std::int64_t targets_before(Split split, std::uint64_t sample) const = 0;
   /// Writes one sample. `views[i]` holds the elements of fields()[i]; an empty view is skipped.
   /// Thread-safe.
@@ -205,7 +205,7 @@ struct DatasetFormat {
 /// Returns the formats listed in io/meson.build.
 std::span<const Entry<DatasetFormat>> dataset_formats();
 const DatasetFormat& find_format(const std::string& name);
-/// Returns the defaults of the options of all formats.
+/// Returns the default values of all formats' options.
 OptionValues default_data_options();
 /// Throws Error{bad_input} for an unknown format or for options that the format rejects.
 std::shared_ptr<const Dataset> open_dataset(const DataOptions& options);

@@ -60,7 +60,7 @@ std::vector<ContentGroup> groups_of(std::span<const OrderedItem> ordered,
   return groups;
 }
 
-/// Returns the share of the next `items` after `before`, so that shares of all classes add up.
+/// Returns the share of the `items` that follow `before` others, rounded so that all shares add up.
 std::uint64_t share_after(std::uint64_t before, std::uint64_t items, double share) {
   const auto up_to = [share](std::uint64_t n) {
     return static_cast<std::uint64_t>(static_cast<double>(n) * share);
@@ -78,7 +78,7 @@ std::vector<ClassShare> class_shares(std::span<const ContentGroup> groups,
   }
   std::uint64_t before = 0;
   for (ClassShare& one : classes) {
-    std::uint64_t needed = 1;  // groups: one for training, one for each part before this
+    std::uint64_t needed = 1;  // groups: one for training and one for each earlier part
     for (std::size_t part = 0; part < kParts; ++part) {
       const double share = part == 0 ? shares.validation : shares.test;
       if (share == 0) continue;
@@ -108,7 +108,7 @@ void take(ContentGroup& group, std::size_t part, ClassShare& of) {
   --of.groups_left;
 }
 
-/// If all groups of a class are larger than a part's share of it, assigns the smallest group.
+/// If every group of a class exceeds a part's share of it, assigns the smallest group to the part.
 void fill_empty(std::span<ContentGroup> groups, std::size_t part, std::span<ClassShare> classes) {
   const auto is_empty = [part](const ClassShare& one) {
     return one.wanted[part] > 0 && one.taken[part] == 0 && one.groups_left > 1;

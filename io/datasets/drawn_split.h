@@ -11,13 +11,13 @@
 
 namespace concertina {
 
-/// What a split depends on: a hash of the item's content, equal for items that must not be
+/// What an item's split depends on: a hash of the item's content, equal for items that must not be
 /// separated, and its class.
 struct ItemKey {
   std::uint64_t content = 0;
   std::int32_t label = 0;
-  std::uint64_t exact = 0;  // hash of everything in it, with the label unless that is a class
-  std::uint64_t bytes = 0;  // of its text, if each token of it is a target
+  std::uint64_t exact = 0;  // hash of the whole item, including its label unless that is a class
+  std::uint64_t bytes = 0;  // of its text, if every token of the text is a target
 };
 
 /// Shares of the items to hold out; their sum is less than 1.
@@ -26,10 +26,10 @@ struct SplitShares {
 };
 
 /// Returns the split of each item. Groups of equal content are assigned in pseudo-random order
-/// (Philox with `seed`) to validation and test until these have their share of each class, exact to
-/// one item if groups are single items; over all classes the shares are rounded down. Each split
-/// has at least one group of a class that has two or more (three if both are held out). A group
-/// with several labels counts under the lowest.
+/// (Philox with `seed`) to validation and test until these have their share of each class, to
+/// within one item if all groups are single items; totals over all classes are rounded down. Each
+/// split gets at least one group of each class that has two or more groups (three if both are held
+/// out). A group with several labels belongs to the class with the lowest label.
 std::vector<Split> draw_split(std::span<const ItemKey> items, const SplitShares& shares,
                               std::uint64_t seed);
 

@@ -37,7 +37,7 @@ class MaskedTokens final : public DatasetAround {
   std::int32_t replacement(std::int32_t token, std::span<const std::uint32_t, 4> words) const;
   void read_tokens(const SampleAt& at, std::span<std::int32_t> tokens, std::int32_t& length) const;
 
-  /// Writes types and length for a dataset that has none: the fields before the targets.
+  /// Writes types and length, the two fields before the targets, for a dataset that lacks them.
   static void write_made(std::span<const View> views, std::int32_t length);
 
   SentenceEncoder marks_;

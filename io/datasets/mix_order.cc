@@ -40,7 +40,7 @@ std::vector<std::uint64_t> whole_parts(std::span<const double> weights) {
 }
 
 /// At sample n (from 1), a source with share a/P that has been drawn x times is due if n a/P - x >=
-/// 1/(2S-2), and overdue from the n where this is 1 - 1/(2S-2): n = P/a (x + 1 - 1/(2S-2)).
+/// 1/(2S-2); its deadline is the n at which n a/P - x = 1 - 1/(2S-2): n = P/a (x + 1 - 1/(2S-2)).
 std::vector<std::uint16_t> order_of(std::span<const std::uint64_t> parts) {
   const std::uint64_t period = std::accumulate(parts.begin(), parts.end(), std::uint64_t{0});
   const auto slack = static_cast<std::int64_t>(parts.size() > 1 ? 2 * parts.size() - 2 : 1);
@@ -50,7 +50,7 @@ std::vector<std::uint16_t> order_of(std::span<const std::uint64_t> parts) {
   const auto whole = static_cast<std::int64_t>(period);
   for (std::int64_t n = 1; n <= whole; ++n) {
     std::size_t best = parts.size();
-    std::int64_t best_late = 0;  // slack a/P times its n
+    std::int64_t best_late = 0;  // slack a/P times its deadline
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const auto part = static_cast<std::int64_t>(parts[i]);
       if (slack * (part * n - whole * drawn[i]) < (parts.size() > 1 ? whole : 0)) continue;

@@ -1,7 +1,7 @@
-// The order in which samples are drawn from several weighted sources. Invariants: a pure function
-// of the weights and the sample's number, looked up in constant time in a table of one period,
-// however long the run is. After any number of samples, each source has been drawn in proportion to
-// its weight, within one sample.
+// The order in which samples are drawn from several weighted sources. Invariants: a sample's source
+// is a pure function of the weights and its number, and is looked up in constant time in a table of
+// one period, however long the run is. After any number of samples, each source has been drawn in
+// proportion to its weight, to within one sample.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace concertina {
 
-/// Implements Tijdeman's solution of the chairman assignment problem ("The chairman assignment
+/// Implements Tijdeman's solution to the chairman assignment problem ("The chairman assignment
 /// problem", Discrete Mathematics 32, 1980): of the sources that are due, draws the one with the
 /// earliest deadline. Greedy rules such as the largest deficit (Megatron-LM's BlendedDataset)
 /// deviate by more than one sample if there are many sources. The period is the sum of the whole
 /// weights.
 class MixOrder {
  public:
-  /// There must be at most kMostSources weights, all positive and finite. Unless they are a ratio
-  /// of whole numbers with a sum of at most kLongestPeriod, they are rounded to parts of that.
+  /// There must be at most kMostSources weights, all positive and finite. Unless their ratio is one
+  /// of whole numbers with a sum of at most kLongestPeriod, they are rounded to such a ratio.
   explicit MixOrder(std::span<const double> weights);
 
   static constexpr std::size_t kMostSources = 1000;
@@ -38,7 +38,7 @@ class MixOrder {
 
   std::vector<std::uint64_t> parts_;
   std::vector<std::uint16_t> order_;   // for one period
-  std::vector<std::uint32_t> counts_;  // of each source before each run, in sequence
+  std::vector<std::uint32_t> counts_;  // for each kRun samples: earlier draws of each source
 };
 
 }  // namespace concertina

@@ -1,6 +1,6 @@
 // Several sources of samples as one dataset, sampled by weight (data.weights). Invariant: sample n
 // of a run is a pure function of the sources, the weights, the seed and n. Each source is shuffled
-// separately, and no sample repeats before all of them have been drawn.
+// separately, and no sample repeats before all samples of its source have been drawn.
 #pragma once
 
 #include <cstdint>
@@ -47,12 +47,12 @@ class Mixture final : public FileDataset {
   std::vector<std::string> notes(std::uint64_t samples) const override;
 
  private:
-  /// Returns the source of a sample, and replaces `sample` with the number within it.
+  /// Returns the source of a sample, and replaces `sample` with its number within that source.
   std::size_t find(Split split, std::uint64_t& sample) const;
 
   std::vector<MixSource> sources_;
   MixOrder order_;
-  std::array<std::vector<std::uint64_t>, 3> first_;  // per split and source, then the total
+  std::array<std::vector<std::uint64_t>, 3> first_;  // per split: first of each source; total
   std::shared_ptr<const Corpus> corpus_;             // of all sources
 };
 

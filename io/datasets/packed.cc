@@ -40,7 +40,7 @@ class RoomTree {
 std::vector<PackedPiece> pieces_of(std::span<const std::uint64_t> bounds, std::uint64_t tokens) {
   std::vector<PackedPiece> pieces;
   for (std::size_t d = 0; d + 1 < bounds.size(); ++d) {
-    CONCERTINA_CHECK(bounds[d] <= bounds[d + 1], "document bounds {} and {} do not ascend",
+    CONCERTINA_CHECK(bounds[d] <= bounds[d + 1], "document bounds {} and {} are not ascending",
                      bounds[d], bounds[d + 1]);
     for (std::uint64_t at = bounds[d]; at + 1 < bounds[d + 1]; at += tokens)
       pieces.push_back({at, static_cast<std::uint32_t>(std::min(tokens, bounds[d + 1] - 1 - at))});

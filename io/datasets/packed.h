@@ -2,7 +2,7 @@
 // Invariants: each token with a predecessor in its document is a target once per epoch. The packing
 // depends only on the lengths and order of documents, so samples repeat.
 //
-// Dimensions: T tokens of a sample.
+// Dimensions: T tokens per sample.
 #pragma once
 
 #include <cstdint>

@@ -21,16 +21,16 @@ namespace concertina {
 /// Otherwise, the marks are ids beyond its vocabulary.
 class SentenceEncoder {
  public:
-  /// A null `tokenizer` means bytes. `masks`: mask() is used, and must differ from text tokens.
+  /// A null `tokenizer` means bytes. `masks`: whether mask() must differ from all text tokens.
   explicit SentenceEncoder(std::shared_ptr<const Tokenizer> tokenizer, bool masks = false);
 
   /// Tokens, including marks, are in [0, vocabulary()).
   std::int64_t vocabulary() const { return vocabulary_; }
   std::int32_t classify() const { return classify_; }
   std::int32_t separator() const { return separator_; }
-  /// Returns the marks around one sentence, or a pair.
+  /// Returns the sequence of marks and texts for one sentence, or for a pair.
   std::span<const Marks::Part> parts(bool pair) const { return pair ? marks_.pair : marks_.single; }
-  /// Number of marks in a sample, and of those before its first text (for a pair, its second).
+  /// Number of marks in a sample, and of marks before its text (for a pair, its second text).
   std::int64_t marks(bool pair) const { return std::ssize(parts(pair)) - (pair ? 2 : 1); }
   std::int64_t marks_before(bool pair) const;
   std::int32_t mask() const { return mask_; }
@@ -54,11 +54,11 @@ class SentenceEncoder {
 };
 
 /// Truncates a and b at their ends to `room` tokens in total, always shortening the longer one, or
-/// b if they are equally long, like BERT's scripts.
+/// b if they are equally long, as BERT's scripts do.
 void truncate_pair(std::vector<std::int32_t>& a, std::vector<std::int32_t>& b, std::size_t room);
 
 /// Writes a, or a and b, with their marks, such as [CLS] a [SEP] b [SEP], and padding to tokens
-/// [T]; the types of the marks to types [T] (1 for b and its [SEP], otherwise 0); and the number of
+/// [T]; the token types to types [T] (such as 1 for b and its [SEP], else 0); and the number of
 /// non-padding tokens to length. Empty views are skipped. The tokens must fit.
 void write_sentences(const SentenceEncoder& encoder, std::span<const std::int32_t> a,
                      std::span<const std::int32_t> b, bool pair, std::int64_t room, View tokens,

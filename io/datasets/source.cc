@@ -62,7 +62,7 @@ std::uint64_t Permutation::encrypt(std::uint64_t value) const {
 std::uint64_t Permutation::operator()(std::uint64_t index) const {
   CONCERTINA_CHECK(index < n_, "index {} is not in [0, {})", index, n_);
   // The domain has fewer than 4n elements, so this takes fewer than four iterations on average. It
-  // terminates because the cycle with `index` returns to it.
+  // terminates because the cycle that contains `index` returns to it.
   std::uint64_t value = encrypt(index);
   while (value >= n_) value = encrypt(value);
   return value;

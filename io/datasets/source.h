@@ -1,8 +1,8 @@
-// The samples of a dataset as batches of steps (core/model/batch.h). Invariants: the content of a
+// The samples of a dataset as one batch per step (core/model/batch.h). Invariants: the content of a
 // step is a pure function of (dataset, seed, step). An epoch visits each of its samples once. Only
 // the train split is used for training.
 //
-// Dimensions: B samples of a batch.
+// Dimensions: B samples per batch.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class EpochRow {
     Permutation order;
   };
   /// Returns the epoch of the sample with this index. The time is proportional to the number of
-  /// epochs since the last call or from the start, whichever is smaller.
+  /// epochs between it and the last one returned, or the start if that is nearer.
   const Epoch& at(std::uint64_t index);
   Epoch make_epoch(std::uint64_t number, std::uint64_t first) const;
 
@@ -66,7 +66,7 @@ class TrainingSource final : public BatchSource {
             std::span<const View> views) override;
   std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const override;
 
-  /// The epoch and sample of number `index` = s * B + k; for a mixture, within its source.
+  /// The epoch and sample at `index` = s * B + k; for a mixture, the epoch is the drawn source's.
   struct Place {
     std::uint64_t epoch = 0, sample = 0;
   };
@@ -82,7 +82,7 @@ class TrainingSource final : public BatchSource {
   };
   Position position(std::int64_t step) const;
   /// Returns the first step that begins in epoch `epoch` or later. If an epoch ends within a step,
-  /// the rest of the step belongs to the next one. The time is proportional to `epoch`.
+  /// the rest of the step belongs to the next epoch. The time is proportional to `epoch`.
   std::int64_t first_step(std::uint64_t epoch) const;
 
   /// Returns the order of the samples of an epoch. Not valid for mixtures.
@@ -94,7 +94,7 @@ class TrainingSource final : public BatchSource {
   std::uint64_t sample(std::int64_t step, std::int64_t place) const;
   /// Requires dataset.repeats().
   std::uint64_t samples_per_epoch() const;
-  /// Returns the number of samples over as many epochs as there are views.
+  /// Returns the number of samples in as many epochs as there are views.
   std::uint64_t samples_of_views() const { return dataset_->views() * samples_per_epoch(); }
 
  private:
@@ -108,7 +108,7 @@ class TrainingSource final : public BatchSource {
   std::vector<View> row_;               // of one sample
 };
 
-/// The start of a held-out split in order; `step` is the index of a batch. The remainder of the
+/// The first samples of a held-out split, in order; `step` is a batch's index. The remainder of the
 /// last batch is blank (blank_sample()). The targets depend only on the dataset and `most`, not on
 /// `batch`.
 class ValidationSource final : public BatchSource {
@@ -122,7 +122,7 @@ class ValidationSource final : public BatchSource {
   std::int64_t batches() const { return samples_ / batch_ + (samples_ % batch_ != 0); }
   /// Returns the number of samples of batch `step` that are not blank.
   std::int64_t samples(std::int64_t step) const;
-  /// Returns the number of counted targets of batch `step`.
+  /// Returns the number of counted targets in the first `samples` samples of batch `step`.
   std::int64_t valid_targets(std::int64_t step, std::int64_t samples) const override;
 
   std::span<const Field> fields() const override { return dataset_->fields(); }

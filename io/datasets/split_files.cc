@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::size_t kSplitCount = 3;
 
-/// A held-out split: its name, its keys, and whether it is taken from data.files.
 constexpr std::string_view kStratified = "stratified";
 
+/// A held-out split: its name, its keys, and whether it is taken from data.files.
 struct HeldOutPart {
   std::string_view name;
   double share = 0;
@@ -34,7 +34,7 @@ struct HeldOutPart {
 std::array<HeldOutPart, kSplitCount> parts_of(const DataOptions& options) {
   if (options.test > 0 && !options.test_files.empty())
     throw_input("data.test and data.test_files are mutually exclusive", "data.test",
-                "use data.test = 0, or no data.test_files");
+                "use data.test = 0, or remove data.test_files");
   return {HeldOutPart{},
           {kSplitNames[1], options.validation, !options.validation_files.empty()},
           {kSplitNames[2], options.test, !options.test_files.empty()}};
@@ -69,7 +69,7 @@ std::vector<Split> split_of_training_files(const DataOptions& options,
   return split;
 }
 
-/// Returns the numbers of items by split, in order.
+/// Returns the item numbers, sorted by split and then by number.
 std::vector<std::uint64_t> sorted_items(const std::vector<Split>& split,
                                         const std::array<std::uint64_t, kSplitCount>& sizes) {
   std::array<std::uint64_t, kSplitCount> next{0, sizes[0], sizes[0] + sizes[1]};
@@ -141,7 +141,7 @@ void check_overlap(const DataOptions& options, const Splits& splits, const HeldO
   const double share = splits.overlap(split);
   if (share <= options.most_overlap) return;
   const double allowed = std::ceil(share * 100) / 100;
-  throw_input(fmt::format("{} of {} {}s of {} ({:.1f}%) are {}: metrics on them are unreliable",
+  throw_input(fmt::format("{} of {} {}s in {} ({:.1f}%) are {}: metrics on them are unreliable",
                           splits.trained[static_cast<std::size_t>(split)], splits.size(split),
                           splits.words.item, part.name, share * 100, splits.words.overlaps),
               part.has_files ? part.key() : "data.split",
@@ -151,7 +151,7 @@ void check_overlap(const DataOptions& options, const Splits& splits, const HeldO
                           allowed));
 }
 
-/// Returns advice on how to give `part` the class that it lacks.
+/// Returns advice on how to add the missing class to `part`.
 std::string class_fix(const DataOptions& options, const HeldOutPart& part, std::string_view item) {
   const bool at_end = part.is_drawn() && !is_stratified(options);
   return fmt::format("{}, or data.missing_classes = true to allow it",
@@ -168,7 +168,7 @@ void check_classes(const DataOptions& options, const Splits& splits, const ItemF
     const std::size_t first = has(0) ? 0 : has(1) ? 1 : 2;
     for (std::size_t s = 0; s < kSplitCount && has(first); ++s) {
       if (splits.sizes[s] == 0 || has(s)) continue;
-      throw_input(fmt::format("none of the {} {}s of {} has the class '{}', but {} has {}",
+      throw_input(fmt::format("none of the {} {}s in {} has the class '{}', but {} has {}",
                               splits.sizes[s], splits.words.item, part_name(s), facts.classes[c],
                               part_name(first), splits.of_class[first][c]),
                   s == 0               ? std::string(find_format(options.format).files_key)
@@ -179,7 +179,7 @@ void check_classes(const DataOptions& options, const Splits& splits, const ItemF
   }
 }
 
-/// Requires each held-out class to be trained on. Items from `trained` on are in held-out files.
+/// Requires each held-out class to be trained on. Items `trained` and above are in held-out files.
 void check_learned(const DataOptions& options, const Splits& splits, const ItemFacts& facts,
                    std::uint64_t trained) {
   const bool may_miss = options.own<bool>("missing_classes") || !facts.classes.empty();
@@ -239,7 +239,7 @@ std::vector<Option> split_options() {
            0},
           {.name = "missing_classes",
            .default_value = false,
-           .help = "whether training, validation or test may lack a class that another has",
+           .help = "whether training, validation or test may lack a class that another split has",
            .only_checks = true}};
 }
 

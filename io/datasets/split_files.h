@@ -1,6 +1,6 @@
 // The files of a dataset of countable items, and which items are held out. Invariant: items are
 // numbered across the files of the splits: training, then validation, then test. Each item is in
-// one split, in the order of the numbers.
+// one split, whose items are ordered by number.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ struct SplitFiles {
 /// Throws like Corpus, with the key that names the files.
 SplitFiles split_files(const DataOptions& options);
 
-/// Returns the options of formats that use split_items(); these read data.test too.
+/// Returns the options of formats that use split_items(); these formats also read data.test.
 std::vector<Option> split_options();
 
 /// The name of an item, and what to say about a held-out item with the same content as a training
@@ -49,11 +49,11 @@ struct SplitWords {
 
 struct Splits {
   std::array<std::uint64_t, 3> sizes{};  // numbers of items
-  std::vector<std::uint64_t> items{};    // of the splits, in sequence; empty: all, in order
+  std::vector<std::uint64_t> items{};    // item numbers, split by split; empty: 0, 1, ...
   std::array<std::vector<std::uint64_t>, 3> of_class{};  // items per class; empty: no classes
   std::array<std::uint64_t, 3> trained{};  // held-out items that are also in the training data
   bool compared = false;                   // whether `trained` is valid
-  std::array<SplitContent, 3> content{};   // of held-out splits; empty without keys
+  std::array<SplitContent, 3> content{};   // of held-out splits; empty if there are no keys
   SplitWords words{};
 
   std::uint64_t size(Split split) const { return sizes[static_cast<std::size_t>(split)]; }
@@ -66,7 +66,7 @@ struct Splits {
 
 /// What a split may be based on: a key per item, and `classes`, the names of the labels, if any. If
 /// an item may have several classes or a known position, `names` are all classes, `classes_of`
-/// returns those of an item (below 0: none), and `place_of` returns its position.
+/// returns the classes of an item (below 0: none), and `place_of` returns its position.
 struct ItemFacts {
   std::span<const ItemKey> keys{};
   std::span<const std::string> classes{};
@@ -76,12 +76,12 @@ struct ItemFacts {
   std::function<std::string(std::uint64_t item)> place_of{};
 };
 
-/// `counts` are the items in the files of each split. A held-out split without separate files
+/// `counts`: number of items in the files of each split. A held-out split without separate files
 /// receives its share of the training files: by draw_split(), or from the end if data.split or
 /// missing keys require it. Throws Error{bad_input} if training or a requested split is empty; more
 /// than data.most_overlap of a held-out split is also in the training data; held-out files have a
 /// class of `names` that the training data lacks; or, unless data.missing_classes, a split lacks a
-/// class that another has (with several classes per item, only training is checked).
+/// class that another split has (with several classes per item, only training is checked).
 Splits split_items(const DataOptions& options, const std::array<std::uint64_t, 3>& counts,
                    const ItemFacts& facts = {});
 

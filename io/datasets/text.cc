@@ -51,9 +51,9 @@ void append_part(const Corpus& corpus, std::uint64_t begin, std::uint64_t size,
   }
 }
 
-/// Encodes the corpus on all cores of this process, each part separately. `sizes` are the
-/// consecutive sizes of the parts, first in bytes, then in tokens. Throws Error{bad_input} naming
-/// the file and byte for a part that is not UTF-8.
+/// Encodes the corpus on all cores of this process, each part separately. Converts `sizes`, the
+/// consecutive sizes of the parts, from bytes to tokens. Throws Error{bad_input} naming the file
+/// and byte if a part is not UTF-8.
 std::unique_ptr<const TokenSequence> encoded_text(const Corpus& corpus, const Tokenizer& tokenizer,
                                                   std::array<std::uint64_t, 3>& sizes) {
   std::vector<std::int32_t> tokens;
@@ -110,8 +110,8 @@ std::shared_ptr<const Corpus> corpus_of(const DataOptions& options,
   return corpus;
 }
 
-/// Returns the bytes at the end of the first `bytes` of the corpus that tokens [first, first +
-/// count) encode, or 0 if the tokenizer does not reproduce the text exactly.
+/// Returns how many bytes tokens [first, first + count) encode, which end at byte `bytes` of the
+/// corpus, or 0 if the tokenizer does not reproduce the text exactly.
 std::uint64_t bytes_of_last(const Corpus& corpus, std::uint64_t bytes, const TokenSequence& all,
                             std::uint64_t first, std::uint64_t count, const Tokenizer& tokenizer) {
   std::vector<std::int32_t> tokens(count);

@@ -165,8 +165,8 @@ void require_width(const std::string& path, std::uint64_t bytes, int width, std:
     for (std::uint64_t at = 0; at + 4 <= some.size() && width == 4 && found == 2; at += 4)
       differs = differs || number_at<std::uint32_t>(some, at) >= vocabulary;
     if (differs)
-      refuse_tokens(fmt::format("the file seems to have {}-bit tokens, but for a vocabulary of {} "
-                                "they must have {} bits without a header",
+      refuse_tokens(fmt::format("the file seems to have {}-bit tokens, but for a vocabulary of {}, "
+                                "a file without a header must have {}-bit tokens",
                                 8 * found, vocabulary, 8 * width),
                     path, from, kinds);
   }
@@ -180,8 +180,8 @@ void require_width(const std::string& path, std::uint64_t bytes, int width, std:
 int bare_width(const std::string& path, std::uint64_t bytes, std::int64_t vocabulary) {
   const int width = TokenFileInfo::width_of(static_cast<std::uint64_t>(vocabulary));
   const std::string kinds = fmt::format(
-      "use a file of {}-bit tokens without a header, or one of llm.c, Megatron (.bin and .idx) or "
-      "`data prepare`",
+      "use a file of {}-bit tokens without a header, or one written by llm.c, Megatron (.bin and "
+      ".idx) or `data prepare`",
       8 * width);
   const std::string start = some_bytes(path, 0, 1 << 16);
   if (const std::string_view known = known_format(start, vocabulary); !known.empty())

@@ -26,12 +26,12 @@ struct TokenRun {
   bool parted = false;          // whether the file specifies where documents begin
 };
 
-/// Reads the header of the file of `bytes` bytes at `path`; bytes_before and first are 0.
+/// Reads the header of the file of `bytes` bytes at `path`; leaves bytes_before and first at 0.
 /// `vocabulary` is the model's. Throws Error{bad_input} naming the byte if the header or index is
 /// inconsistent, or a file without a header looks like another format or token width.
 TokenRun read_token_run(const std::string& path, std::uint64_t bytes, std::int64_t vocabulary);
-/// Appends to `bounds` the starts of the documents of a run with `parted`, in tokens; the first is
-/// already there, and the end is added.
+/// Appends to `bounds` the starts, in tokens, of a `parted` run's documents, except for the first
+/// one, which `bounds` already ends with, and then the run's end.
 void append_bounds(const TokenRun& run, std::vector<std::uint64_t>& bounds);
 /// Returns the path of Megatron's index for `path`; empty if there is none.
 std::string adjacent_index(const std::string& path);

@@ -45,7 +45,7 @@ class TokenFiles final : public TokenSequence {
     static constexpr std::uint64_t kPiece = 1 << 20;
     for_all((size() + kPiece - 1) / kPiece, progress, [this](std::uint64_t piece) {
       std::vector<std::int32_t> tokens(std::min(kPiece, size() - piece * kPiece));
-      read(piece * kPiece, tokens);  // throws for one outside the vocabulary
+      read(piece * kPiece, tokens);  // throws if one is outside the vocabulary
     });
   }
 
@@ -64,7 +64,7 @@ class TokenFiles final : public TokenSequence {
           refuse_tokens(
               fmt::format("token {} is not in the vocabulary [0, {})", token, vocabulary_),
               run.path, run.offset + (at + done + i) * width,
-              "set model.vocab to that of the file's tokenizer");
+              "set model.vocab to the file tokenizer's vocabulary size");
         tokens[done + i] = static_cast<std::int32_t>(token);
       }
       done += n;

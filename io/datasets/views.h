@@ -1,5 +1,5 @@
-// Samples whose random variation repeats: masks, crops, flips and offsets of windows. Invariant:
-// training epoch e contains the samples of epoch e % k of the dataset, in a different order.
+// Samples whose random variation repeats: masks, crops, flips and window offsets. Invariant: with k
+// views, training epoch e has the samples of the dataset's epoch e % k, in a different order.
 #pragma once
 
 #include <cstdint>

@@ -25,8 +25,8 @@ std::uint64_t WindowCut::offset(std::uint64_t seed, std::uint64_t epoch) const {
 std::vector<Option> window_options() {
   return {choice("windows", kWindowsNames[0],
                  "whether each epoch splits the text into samples from a new random offset "
-                 "(shifted) or always from its start, so that it has the same samples in a "
-                 "new order (fixed)",
+                 "(shifted) or from the start of the text, so that all epochs have the same "
+                 "samples, in different orders (fixed)",
                  {std::begin(kWindowsNames), std::end(kWindowsNames)})};
 }
 

@@ -1,7 +1,7 @@
-// Long token sequences, split into samples of T tokens and the token following each. Invariants: an
-// epoch contains each of its windows once; held-out tokens are never used for training.
+// Long token sequences, split into samples of T tokens; each token's target is its successor.
+// Invariants: an epoch contains each of its windows once; held-out tokens are never trained on.
 //
-// Dimensions: T tokens of a sample, N tokens of the training part.
+// Dimensions: T tokens per sample, N tokens in the training part.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class TokenList final : public TokenSequence {
 };
 
 /// Epoch e has floor((N - 1 - offset_e) / T) windows, starting at a random offset_e in [0, T). If
-/// they are fixed, offset_e is 0, and the last (N - 1) mod T targets are unused.
+/// windows are fixed, offset_e is 0, and the last (N - 1) mod T targets are unused.
 struct WindowCut {
   std::uint64_t tokens = 0, length = 1;  // N, T
   bool fixed = false;
@@ -71,17 +71,17 @@ struct WindowedTokens {
   std::int64_t vocabulary = 0;
   std::string word = "byte";                     // name of a token in messages
   std::string begins;                            // human-readable start of the text
-  std::string columns{};                         // of tables: a line with the columns read
+  std::string columns{};                         // for tables, a line that names the columns read
   std::shared_ptr<const Splits> splits{};        // of documents; null for one text
   std::shared_ptr<const Tokenizer> tokenizer{};  // of all tokens; null: unknown
-  double most_overlap = 1;          // of held-out and training data (data.most_overlap)
+  double most_overlap = 1;          // between held-out and training data (data.most_overlap)
   std::array<bool, 3> own_files{};  // whether a held-out part has separate files
 };
 
 /// Whether data.windows is "fixed". Throws Error{bad_input} for an unknown name.
 bool windows_are_fixed(const DataOptions& options);
-/// How an epoch splits a long text into samples: from a new random offset each time, so that every
-/// split occurs, or always from the start, so that samples repeat.
+/// How an epoch splits a long text into samples: from a new random offset each time, so that all
+/// windows occur, or always from the start, so that samples repeat.
 inline constexpr std::string_view kWindowsNames[] = {"shifted", "fixed"};
 /// Returns the option for long texts.
 std::vector<Option> window_options();

@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// Numbers of draws of four words; the n-th operation of RandAugment uses kRandAugment + n.
+/// Numbers of the draws, of four words each; operation n of RandAugment uses kRandAugment + n.
 enum Draw : std::uint32_t { kMove = 0, kColours = 1, kRandAugment = 2, kPart = 128 };
 
 /// Returns words 0 to 3 of `draw`. Epochs must be below 2^56.

@@ -1,5 +1,5 @@
 // Random augmentation of training images. Invariant: the random numbers of a sample are a pure
-// function of (seed, epoch, sample), and those of one option do not depend on the other options.
+// function of (seed, epoch, sample), and those for one option do not depend on the other options.
 #pragma once
 
 #include "io/images/picture.h"
@@ -14,9 +14,9 @@ struct Augmentation {
   bool flip = false;  // whether to mirror at random
   double scale = 1;   // smallest share of the area to crop to
   double rotate = 0;  // maximum rotation in degrees in each direction
-  double brightness = 0, contrast = 0, saturation = 0;  // factors are drawn from 1 -+ this
+  double brightness = 0, contrast = 0, saturation = 0;  // factors are in [1 - x, 1 + x]
   int randaugment = 0;                                  // number of operations of picture_ops()
-  int magnitude = 9;                                    // of these, at most kMostMagnitude
+  int magnitude = 9;                                    // of their effect, at most kMostMagnitude
 };
 
 /// Returns a random box with a share of the area in [least, 1] and width / height in [3/4, 4/3]

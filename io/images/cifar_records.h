@@ -1,4 +1,4 @@
-// CIFAR's binary version: records of label bytes and an image of 3 x 32 x 32.
+// CIFAR's binary version: records of label bytes, followed by an image of 3 x 32 x 32 pixels.
 #pragma once
 
 #include <memory>

@@ -52,8 +52,8 @@ class EncodedImages : public ImageStore {
  protected:
   /// Returns the file of an image, stored in `buffer` or owned by this object.
   virtual std::span<const std::byte> bytes(std::uint64_t item, std::string& buffer) const = 0;
-  /// Throws Error{bad_input} with `place` if data.size = 0 and the size differs from the first
-  /// image, or if the image is too elongated to be scaled.
+  /// Throws Error{bad_input} with `place` if data.size = 0 and the size differs from that of the
+  /// first image, or if the image is too elongated to be scaled.
   void add(const EncodedImage& image, const std::string& place);
 
  private:

@@ -134,7 +134,7 @@ class ImagesInFolders final : public EncodedImages {
       const auto found = std::ranges::find(classes_, name);
       if (found == classes_.end())
         throw_input(fmt::format("'{}' is not a class of data.files", name), paths.front(),
-                    "use the same folder names as there");
+                    "use the folder names in data.files");
       add_images(paths, static_cast<std::int32_t>(found - classes_.begin()));
     }
     require_distinct({paths_.begin() + static_cast<std::ptrdiff_t>(before), paths_.end()}, key);

@@ -17,11 +17,11 @@ struct ImageShape {
   bool operator==(const ImageShape&) const = default;
 };
 
-/// Larger images are rejected based on their header: 2^26 pixels.
+/// Images with more than these 2^26 pixels are rejected based on their header.
 inline constexpr std::uint64_t kMostPixels = std::uint64_t{1} << 26;
 
 /// An image format. Both functions throw Error{bad_input} with `where` for a different format, more
-/// than kMostPixels, or pixels that are not 8-bit grayscale or RGB; `decode` also for any damage.
+/// than kMostPixels, or pixels that are not 8-bit grayscale or RGB; `decode` also for damaged data.
 /// Both are null if the library is missing.
 struct ImageCodec {
   std::string_view library;  // name of the decoding library

@@ -183,8 +183,8 @@ std::vector<Option> pixel_options() {
       {"resize", Whole{0},
        "length in pixels of the shorter side before the center crop; 0: data.size", 0, 8192},
       choice("fit", kFits[0],
-             "how an image becomes a square: center crop of the scaled image (cut), or all of it, "
-             "distorted (stretch)",
+             "how an image becomes a square: by cropping the center of the scaled image (cut), or "
+             "by distorting the whole image (stretch)",
              {std::begin(kFits), std::end(kFits)}),
       choice("interpolation", kInterpolations[0],
              "interpolation filter for scaling, with antialiasing, as in "
@@ -195,15 +195,15 @@ std::vector<Option> pixel_options() {
 std::vector<Option> augmentation_options() {
   return {
       {"crop", Whole{0},
-       "maximum random shift of an image in pixels, different in each epoch and padded with "
+       "maximum shift of an image in pixels; the shift is random in each epoch and padded with "
        "zeros",
        0, 1024},
       {"flip", false, "whether to mirror images horizontally at random in each epoch"},
       {.name = "scale",
        .default_value = 1.0,
-       .help = "smallest share of the area of a random crop in each epoch, with an aspect "
-               "ratio from 3:4 to 4:3, scaled to full size (torchvision's RandomResizedCrop); "
-               "1: no crop",
+       .help = "smallest share of an image's area in a random crop in each epoch; the crop has an "
+               "aspect ratio from 3:4 to 4:3 and is scaled to full size (torchvision's "
+               "RandomResizedCrop); 1: no crop",
        .low = 0,
        .high = 1,
        .above_low = true},

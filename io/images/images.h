@@ -19,7 +19,7 @@ namespace concertina {
 class ImageStore {
  public:
   virtual ~ImageStore() = default;
-  /// Channels of all images, and height and width of the first, or of all if data.size = 0.
+  /// Channels of all images, and height and width of the first image, or of all if data.size = 0.
   virtual const ImageShape& shape() const = 0;
   /// Thread-safe.
   virtual Picture read(std::uint64_t item) const = 0;
@@ -52,7 +52,7 @@ struct ImageSet {
 };
 
 /// Returns a dataset with the fields image [C, H, W] = (pixel / 255 - mean) / deviation, with the
-/// values of the channel, and label. H = W = data.size if that is set. Training images are
+/// values for the channel, and label. H = W = data.size if that is set. Training images are
 /// augmented. Throws Error{bad_input} if the number of means or deviations is neither 1 nor C, a
 /// deviation is not positive, images are too elongated, or split_items() throws.
 std::unique_ptr<Dataset> image_dataset(const DataOptions& options, ImageSet set);

@@ -38,8 +38,8 @@ IdxFile read_idx(const std::string& path) {
   if (file.bytes.size() < 8) refuse_idx("expected an idx file of at least 8 bytes", path, 0);
   file.magic = file.word(0);
   if (file.magic != kImages && file.magic != kLabels)
-    refuse_idx(fmt::format("the magic number {:#x} is neither that of images ({:#x}) nor of labels "
-                           "({:#x}) with one byte each",
+    refuse_idx(fmt::format("the magic number {:#x} is neither that for images ({:#x}) nor that for "
+                           "labels ({:#x}) of one byte per value",
                            file.magic, kImages, kLabels),
                path, 0);
   const std::size_t extents = file.magic & 0xff;
@@ -64,7 +64,7 @@ IdxFile read_idx(const std::string& path) {
 
 void append_pair(const IdxFile& images, const IdxFile& labels, ImagesInMemory& store) {
   if (images.sizes[0] != labels.sizes[0])
-    refuse_idx(fmt::format("got {} labels for the {} images of {}", labels.sizes[0],
+    refuse_idx(fmt::format("got {} labels for the {} images in {}", labels.sizes[0],
                            images.sizes[0], images.path),
                labels.path, 4);
   const ImageShape own{1, static_cast<std::int64_t>(images.sizes[1]),

@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-/// Weights are multiples of 2^-22, as in Pillow, which leaves 8 bits for a pixel and 2 of headroom.
+/// Weights are multiples of 2^-22, as in Pillow; this leaves 8 bits for a pixel and 2 spare bits.
 constexpr int kWeightBits = 32 - 8 - 2;
 
 struct ScaleFilter {
@@ -97,7 +97,7 @@ void scale_rows(const Picture& from, const std::vector<PixelSum>& sums, Picture&
     }
 }
 
-/// Returns the offset of a centered part, rounded half to even like Python's round().
+/// Returns the offset of a centered part, rounded like Python's round(), with ties to even.
 std::int64_t middle(std::int64_t whole, std::int64_t part) {
   return static_cast<std::int64_t>(std::nearbyint(static_cast<double>(whole - part) / 2));
 }

@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// Pixel (y, x) of the new image is (d x + e y + f, a x + b y + c) of the old one, at centers.
+/// The center of the new pixel (y, x) is at (d x + e y + f, a x + b y + c) in the old image.
 struct AffineMap {
   double a = 1, b = 0, c = 0, d = 0, e = 1, f = 0;
 };
@@ -92,7 +92,7 @@ void contrast(Picture& picture, double strength) {
   blend(picture, strength, [&](std::size_t) { return mean; });
 }
 
-/// Blends with ImageFilter.SMOOTH: weights of 1, 5 in the center, out of 13; edges are unchanged.
+/// Blends with ImageFilter.SMOOTH: weights of 1/13 and, in the center, 5/13; edges are unchanged.
 void sharpen(Picture& picture, double strength) {
   Picture smooth = picture;
   for (std::int64_t c = 0; c < picture.channels; ++c)
@@ -163,13 +163,13 @@ ValueTable flattest_table(const Histogram& histogram) {
   return table;
 }
 
-/// Keeps `bits` high bits of each value.
+/// Keeps the `bits` highest bits of each value.
 void posterize(Picture& picture, double bits) {
   const int mask = ~((1 << (8 - static_cast<int>(bits))) - 1);
   for (std::uint8_t& value : picture.pixels) value = static_cast<std::uint8_t>(value & mask);
 }
 
-/// Inverts values from `least` on.
+/// Inverts values of at least `least`.
 void solarize(Picture& picture, double least) {
   for (std::uint8_t& value : picture.pixels)
     if (value >= least) value = static_cast<std::uint8_t>(255 - value);

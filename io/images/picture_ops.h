@@ -1,4 +1,4 @@
-// Image operations that keep the size: those of RandAugment (Cubuk et al., 2020) and the factors of
+// Image operations that keep the size: those of RandAugment (Cubuk et al., 2020) and of
 // torchvision's ColorJitter. Invariant: the result is byte-identical to that of Pillow as called by
 // torchvision. Pixels from outside the image are 0, and interpolation is nearest-neighbor.
 #pragma once

@@ -13,7 +13,7 @@
 
 namespace concertina {
 
-/// One regular file of a tar. `begin` is its offset in the tar or in the unpacked data.
+/// One regular file in a tar. `begin` is its offset in the tar or in the unpacked data.
 struct TarMember {
   std::string name;
   std::uint64_t begin = 0, size = 0;
@@ -25,8 +25,8 @@ bool has_libarchive();
 
 /// Lists the members of the tar in `file`. If it is compressed, the content of members selected by
 /// `wanted` is appended to `unpacked`; others have size 0. Throws Error{bad_input} with `path` and
-/// the last member if this is not a tar, is damaged, truncated or sparse, has more than 4 GiB
-/// unpacked, or if libarchive is missing.
+/// the last member if this is not a tar, is damaged, truncated or sparse, or unpacks to more than
+/// 4 GiB, or if libarchive is missing.
 std::vector<TarMember> list_tar(std::span<const std::byte> file, const std::string& path,
                                 bool (*wanted)(std::string_view name), std::string& unpacked);
 

@@ -57,7 +57,7 @@ std::uint64_t number_of(std::string_view digits) {
   return value;
 }
 
-/// The first {FIRST..LAST} at or after `from`: its range and its two numbers.
+/// The first {FIRST..LAST} in a pattern: its position and its two numbers.
 struct BraceList {
   std::size_t begin = std::string::npos, end = 0;
   std::string_view first, last;

@@ -35,8 +35,8 @@ bool is_image_or_label(std::string_view name);
 /// Returns "PATH: member 'NAME'".
 std::string member_place(const TarShard& shard, const TarMember& member);
 
-/// Expands each {FIRST..LAST} in `pattern`, with as many digits as FIRST, to at most 2^20 names.
-/// Throws Error{bad_input} with `where`.
+/// Expands each {FIRST..LAST} in `pattern` to numbers with as many digits as FIRST. Throws
+/// Error{bad_input} with `where` if a range is invalid or there are more than 2^20 names.
 std::vector<std::string> expand_braces(const std::string& pattern, const std::string& where);
 
 }  // namespace concertina

@@ -18,7 +18,7 @@
 namespace concertina {
 
 struct LabelledRow {
-  std::array<std::string_view, 2> text{};  // the second is empty without pairs
+  std::array<std::string_view, 2> text{};  // the second is empty unless rows are pairs
   CellText label{};
   std::size_t line = 0;  // of its file
 };

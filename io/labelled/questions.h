@@ -9,13 +9,13 @@
 
 namespace concertina {
 
-/// Additional interface for a dataset of questions. A long text is split into several samples of
-/// one question, and the most likely span of any of them is the answer.
+/// Additional interface of a dataset of questions. A long text is split into several samples of one
+/// question; the most likely span in any of these samples is the answer.
 class QuestionAnswers {
  public:
   virtual ~QuestionAnswers() = default;
   virtual std::uint64_t questions(Split split) const = 0;
-  /// Returns the question of a sample, in [0, questions(split)); ascends with the sample.
+  /// Returns the question of a sample, in [0, questions(split)). Samples are ordered by question.
   virtual std::uint64_t question(Split split, std::uint64_t sample) const = 0;
   virtual std::span<const std::string> answers(Split split, std::uint64_t question) const = 0;
   /// Returns the text of tokens [start, end] of a sample. Returns an empty string if they are not

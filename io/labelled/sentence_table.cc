@@ -56,7 +56,7 @@ class SentenceTable final : public FileDataset {
   }
   /// Writes the row's label, or the first `most` of its scores.
   void write_target(std::uint64_t row, std::int64_t most, View target) const;
-  /// Returns the class numbers of a row, or kIgnored without a label.
+  /// Returns the class numbers of a row, or kIgnored if it has no label.
   std::vector<std::int32_t> classes_of(std::uint64_t row) const;
   std::vector<ItemKey> row_keys() const;
 
@@ -67,8 +67,8 @@ class SentenceTable final : public FileDataset {
   std::string separator_;
   std::vector<std::string> order_;  // of classes
   LabelledRows rows_;
-  ClassLabels labels_;  // numbers, if a row has one label
-  ScoreRows scores_;    // otherwise
+  ClassLabels labels_;  // names of all classes; numbers if each row has one label
+  ScoreRows scores_;    // if rows have scores or several labels
   Splits splits_;
   std::vector<Field> fields_;
 };
@@ -218,12 +218,12 @@ std::vector<Option> table_options() {
       {window_options(),
        split_options(),
        {{"text_columns", std::vector<std::string>{},
-         "table column with the sentence, or the two columns of a pair; empty: those "
-         "of the GLUE tasks, sentence, text, ..."},
+         "table column with the sentence, or the two columns of a pair; empty: the "
+         "columns of the GLUE tasks, sentence, text, ..."},
         {"label_column", std::string(),
          "table column with the label; empty: label, gold_label, "
-         "is_duplicate, Quality, score; for multi-label tasks labels; for words ner_tags, tags, "
-         "labels, pos_tags"},
+         "is_duplicate, Quality or score (in multi-label tasks, labels; for classes of words, "
+         "ner_tags, tags, labels or pos_tags)"},
         {"label_separator", std::string(","),
          "separator of labels or scores in a table cell; not used for JSON "
          "lists"}}});
@@ -233,7 +233,7 @@ std::vector<Option> table_options() {
 
 std::vector<Option> header_option() {
   return {{"header", true,
-           "whether the first row of a table names the columns; otherwise they are 1, 2, ..."}};
+           "whether the first row of a table names the columns; if not, they are named 1, 2, ..."}};
 }
 
 DatasetFormat table_format(std::vector<Option> own) {

@@ -15,7 +15,7 @@ namespace concertina {
 /// read_label_sets() and split_items(), for a label that is a list, a held-out label that is not
 /// trained on, and samples without space for marks.
 DatasetFormat table_format(std::vector<Option> own);
-/// Returns the option of tables whose first row may have column names.
+/// Returns the option for tables whose first row may contain column names.
 std::vector<Option> header_option();
 
 }  // namespace concertina

@@ -1,6 +1,6 @@
-// data.format = "squad": SQuAD 1.1 (Rajpurkar et al., 2016), split into samples like BERT's script:
-// [CLS] question [SEP] text [SEP], with windows of the text every data.stride tokens. In a window
-// without the whole answer, the target is [CLS].
+// data.format = "squad": SQuAD 1.1 (Rajpurkar et al., 2016), split into samples as in BERT's
+// script: [CLS] question [SEP] text [SEP], with a window of the text every data.stride tokens. In a
+// window without the whole answer, the target is [CLS].
 //
 // A text is split at white space and around ASCII punctuation into pieces that are tokenized
 // separately (with a leading space if the text has one), so that a span of tokens is a span of
@@ -89,7 +89,7 @@ bool is_mark_of_text(char c) {
          (c >= 123 && c <= 126);
 }
 
-/// Returns the byte offsets of the code points of a UTF-8 text, and its end.
+/// Returns the byte offsets of the code points of a UTF-8 text, followed by its size.
 std::vector<std::uint32_t> code_points(const std::string& text) {
   std::vector<std::uint32_t> starts;
   for (std::uint32_t i = 0; i < text.size(); ++i)
@@ -228,7 +228,7 @@ void SquadDataset::read_question(const SquadMembers& members, const SquadJson& j
   if (question.tokens.size() > kQuestionTokens) question.tokens.resize(kQuestionTokens);
   const auto marks = static_cast<std::size_t>(encoder_.marks(true));
   if (std::cmp_greater(question.tokens.size() + marks + 1, room_))
-    throw_input(fmt::format("a sample of {} tokens has no space for a question of {} and a text",
+    throw_input(fmt::format("{} tokens per sample are too few for a text and {} of a question",
                             room_, question.tokens.size()),
                 "model.context",
                 fmt::format("use at least {} tokens", kQuestionTokens + marks + 1));
@@ -277,8 +277,8 @@ void SquadDataset::encode_passage(SquadPassage& passage) const {
   }
 }
 
-/// Returns the tokens of the pieces that overlap bytes [begin, end), or only the tokens of the
-/// answer if these are among them.
+/// Sets the question's token range to the pieces that overlap bytes [begin, end), or to only the
+/// answer's own tokens if these are found there.
 void SquadDataset::place_answer(SquadQuestion& question, std::uint32_t begin,
                                 std::uint32_t end) const {
   const SquadPassage& passage = passages_[question.passage];
@@ -337,7 +337,7 @@ bool SquadDataset::is_best_window(std::size_t index, std::int32_t token) const {
   const double own = score(cut_[index]);
   const std::size_t question = cut_[index].question;
   for (std::size_t i = index; i-- > 0 && cut_[i].question == question;)
-    if (score(cut_[i]) >= own) return false;  // the first of equals, like BERT's script
+    if (score(cut_[i]) >= own) return false;  // the first of equals wins, as in BERT's script
   for (std::size_t i = index + 1; i < cut_.size() && cut_[i].question == question; ++i)
     if (score(cut_[i]) > own) return false;
   return true;

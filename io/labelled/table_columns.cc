@@ -56,7 +56,7 @@ std::size_t column_of_key(std::span<const std::string> names, const std::string&
   const auto place = place_of(names, name, where);
   if (!place)
     throw_input(fmt::format("no column named '{}', as set in {}", shown(name), key), where,
-                fmt::format("use {} = one of: {}", key, list_of(names)));
+                fmt::format("set {} to one of: {}", key, list_of(names)));
   return *place;
 }
 

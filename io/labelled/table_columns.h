@@ -13,13 +13,13 @@ namespace concertina {
 struct TableColumns {
   std::vector<std::size_t> text{};  // one, or two for a pair
   std::optional<std::size_t> label{};
-  std::vector<std::string> ignored{};  // names of the others
+  std::vector<std::string> ignored{};  // names of the other columns
 };
 
-/// Returns the columns named by `text` (one or two names) and `label`. Empty names mean those of
-/// the published GLUE tasks and other common names. Throws Error{bad_input} with `where` if a
-/// column is missing, duplicated or ambiguous. If `needs_label` is false, a missing or ambiguous
-/// label column is ignored.
+/// Returns the columns named by `text` (one or two names) and `label`. Empty names stand for the
+/// names in the published GLUE tasks and other common names. Throws Error{bad_input} with `where`
+/// if a column is missing, duplicated or ambiguous. If `needs_label` is false, a missing or
+/// ambiguous label column is ignored.
 TableColumns find_columns(std::span<const std::string> names, const std::vector<std::string>& text,
                           const std::string& label, const std::string& where,
                           bool needs_label = true);

@@ -10,12 +10,12 @@
 
 namespace concertina {
 
-/// Returns what follows each row: the tokenizer's end-of-text token, or its separator, or a line
-/// break.
+/// Returns the tokens that follow each row: the tokenizer's end-of-text token, its separator, or a
+/// line break.
 std::vector<std::int32_t> end_of_row(const Tokenizer& tokenizer);
 
-/// Returns the rows of all files, which must have one text each. `counts` are the rows in the files
-/// of each split. Throws Error{bad_input} like LabelledRows, and for two text columns.
+/// Returns the rows of all files, which must have one text each. `counts` is set to the number of
+/// rows in each split's files. Throws Error{bad_input} like LabelledRows, and for two text columns.
 LabelledRows rows_of(const DataOptions& options, std::array<std::uint64_t, 3>& counts);
 
 /// A document is the text of a row followed by end_of_row(). Rows without text are skipped.

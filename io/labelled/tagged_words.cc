@@ -118,7 +118,7 @@ void TaggedWords::read_lines(const std::string& path) {
   std::vector<std::string> words, tags;
   std::size_t line = 0, begin = 1, columns = 0;
   const auto place = [&](std::size_t at) { return fmt::format("{}:{}", path, at); };
-  bool numbered = true;  // whether all sentences so far begin with 1 and have only whole numbers
+  bool numbered = true;  // whether the words of all sentences so far are numbers, starting with 1
   const auto end_sentence = [&] {
     if (!words.empty()) {
       numbered = numbered && words[0].starts_with('1') &&
@@ -154,7 +154,7 @@ void TaggedWords::read_lines(const std::string& path) {
           place(line),
           cells[0].starts_with('#')
               ? "use a file without comments; for CoNLL-U: grep -v '^#' FILE | cut -f 2,4"
-              : "put the word first and its class last, with equally many columns per line");
+              : "put the word first and its class last, with the same columns in each line");
     words.emplace_back(cells.front());
     tags.emplace_back(cells.back());
   }
@@ -177,7 +177,7 @@ void TaggedWords::read_objects(const std::string& path, const DataOptions& optio
   auto words = options.own<std::vector<std::string>>("text_columns");
   if (words.empty()) words = {first_present({"tokens", "words"})};
   if (words.size() > 1)
-    throw_input(fmt::format("got {} columns of words", words.size()), "data.text_columns",
+    throw_input(fmt::format("got {} word columns", words.size()), "data.text_columns",
                 "use one column");
   auto tags = options.own<std::string>("label_column");
   if (tags.empty()) tags = first_present({"ner_tags", "tags", "labels", "pos_tags"});

@@ -83,7 +83,7 @@ ScoreRows read_scores(std::span<const CellText> cells, std::string_view separato
     if (row == 0) rows.each = std::ssize(entries);
     if (std::ssize(entries) != rows.each)
       throw_input(fmt::format("got {} scores, but the first row has {}", entries.size(), rows.each),
-                  place, "use the same number in each row");
+                  place, "use the same number of scores in each row");
     for (const std::string& entry : entries) rows.values.push_back(score_of(entry, place));
   }
   return rows;
@@ -111,7 +111,7 @@ ScoreRows read_label_sets(std::span<const CellText> cells, std::string_view sepa
         sets.values[rows[i] * sets.names.size() + static_cast<std::size_t>(classes.numbers[i])];
     if (value > 0)
       throw_input(fmt::format("duplicate label '{}'", entries[i].substr(0, 60)), place_of(rows[i]),
-                  "list the names or numbers of a row's classes once each");
+                  "list each class of a row once, by name or number");
     value = 1;
   }
   return sets;

@@ -21,20 +21,20 @@ struct ScoreRows {
 
 using RowPlace = std::function<std::string(std::size_t row)>;
 
-/// Returns the entries of a list, trimmed: a JSON list, also in a string ("[1, 2]"), or text split
-/// at `separator`; empty for empty text. Throws Error{bad_input} with `place` if the cell is
+/// Returns the trimmed entries of a list: a JSON list, possibly in a string ("[1, 2]"), or text
+/// split at `separator` (none for empty text). Throws Error{bad_input} with `place` if the cell is
 /// missing, the list has elements other than text and numbers, or an entry is empty.
 std::vector<std::string> list_entries(const CellText& cell, std::string_view separator,
                                       const std::string& place);
 
-/// Reads one or more scores per cell. Throws Error{bad_input} naming the row if there are none,
-/// their number differs, or one is not a finite 32-bit number.
+/// Reads one or more scores per cell. Throws Error{bad_input} naming the row if it has none, or not
+/// as many as the first row, or one is not a finite 32-bit number.
 ScoreRows read_scores(std::span<const CellText> cells, std::string_view separator,
                       const RowPlace& place_of);
 
-/// Returns rows with 1 for each class listed in the cell and 0 for the others. Classes are numbered
-/// by number_classes(), with `order` if given. Throws like that, and for a duplicate class in a
-/// cell.
+/// Returns rows with 1 for each class listed in the cell and 0 for other classes. Classes are
+/// numbered by number_classes(), with `order` if given. Throws like that function, and for a
+/// duplicate class in a cell.
 ScoreRows read_label_sets(std::span<const CellText> cells, std::string_view separator,
                           const RowPlace& place_of, std::span<const std::string> order = {});
 

@@ -10,8 +10,8 @@ DatasetFormat tsv() {
       {header_option(),
        {choice("quotes", kQuotesNames[0],
                "whether double quotes enclose cells of a tsv or are text; auto: they enclose "
-               "cells if all cells that begin with one are correctly quoted and one of them "
-               "requires it or is a column name",
+               "cells if all cells that begin with one are correctly quoted and at least one cell "
+               "requires quotes or is a column name",
                {std::begin(kQuotesNames), std::end(kQuotesNames)})}}));
 }
 

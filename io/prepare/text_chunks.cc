@@ -13,7 +13,7 @@
 namespace concertina {
 namespace {
 
-/// Number of bytes before a split position that a rule needs: a UTF-8 character before a line
+/// Number of bytes that a rule must see before a split position: a UTF-8 character before a line
 /// break.
 constexpr std::uint64_t kBefore = 8;
 constexpr std::uint64_t kFirstLook = std::uint64_t{64} << 10;
@@ -84,11 +84,11 @@ std::string TextChunks::text(std::uint64_t begin, std::uint64_t end) const {
   return bytes;
 }
 
-/// First reads only part of the file, and more if that has no split position.
+/// Reads only part of the file first, and more of it if that part has no split position.
 std::uint64_t TextChunks::cut(const Piece& piece, std::uint64_t from) {
   if (from <= piece.begin) return piece.begin;
   if (from >= piece.end) return piece.end;
-  if (from >= asked_ && from <= found_) return found_;  // there was none from `asked_` on
+  if (from >= asked_ && from <= found_) return found_;  // the first from `asked_` on
   const std::uint64_t begin = from - std::min(kBefore, from - piece.begin);
   for (std::uint64_t look = kFirstLook;; look *= 8) {
     const std::uint64_t end = std::min(piece.end, from + look);

@@ -1,6 +1,6 @@
 // Splits a text into chunks that are tokenized separately. Invariant: the chunks are a pure
-// function of the text, the tokenizer and the options. Their concatenated tokens are those of the
-// documents, independent of the chunk size.
+// function of the text, the tokenizer and the options. Their concatenated tokens are the documents'
+// tokens, whatever the chunk size.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,7 @@ struct TextChunk {
 struct ChunkTokens {
   std::string packed;                 // packed_tokens()
   std::uint64_t tokens = 0;           // in `packed`
-  std::vector<std::uint64_t> starts;  // token index of documents that begin in the chunk
+  std::vector<std::uint64_t> starts;  // first token of each document that begins in it
 };
 
 /// Not thread-safe.
@@ -54,7 +54,7 @@ class TextChunks {
 
   std::uint64_t count() const { return count_; }
   /// Returns a chunk. Its text may be empty if the previous chunk ends with the file. Fast if
-  /// `chunk` ascends between calls.
+  /// `chunk` increases from call to call.
   TextChunk read(std::uint64_t chunk);
   /// Throws Error{bad_input} naming file and position if the tokenizer rejects the text.
   ChunkTokens encode(const TextChunk& chunk) const;

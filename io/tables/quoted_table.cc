@@ -1,5 +1,5 @@
 // Tables whose cells may be enclosed in double quotes (RFC 4180). Such cells may contain
-// separators, line ends and doubled quotes. Blank lines are skipped.
+// separators, line breaks and doubled quotes. Blank lines are skipped.
 #include <algorithm>
 #include <deque>
 #include <optional>

@@ -16,8 +16,8 @@ namespace concertina {
 /// The table formats, which are also data formats.
 inline constexpr std::string_view kTableFormats[] = {"tsv", "csv", "jsonl"};
 
-/// Whether double quotes enclose cells of a tsv, as written by pandas and Excel. auto: if all cells
-/// that begin with a quote are quoted correctly and at least one requires it.
+/// Whether double quotes enclose cells of a tsv, as written by pandas and Excel. auto: they do if
+/// all cells that begin with a quote are quoted correctly and at least one requires quotes.
 inline constexpr std::string_view kQuotesNames[] = {"auto", "text", "enclose"};
 
 struct CellText {
@@ -28,21 +28,21 @@ struct CellText {
 
 struct RowCells {
   std::vector<CellText> cells{};
-  std::string_view raw{};  // as in the file, with its line end
+  std::string_view raw{};  // as in the file, with its line ending
   std::size_t line = 0;    // first line of the row in the file, from 1
 };
 
 struct TableFileOptions {
   std::string quotes = "auto";  // one of kQuotesNames; for a tsv
-  bool header = true;           // the first row gives the names; otherwise they are 1, 2, ...
+  bool header = true;           // whether the first row names the columns; if not: 1, 2, ...
 };
 
 class TableReader {
  public:
   virtual ~TableReader() = default;
 
-  /// Returns the column names. For JSON these are the keys of the first row; for CoLA, which has no
-  /// header, source, label, mark and sentence.
+  /// Returns the column names: for JSON, the keys of the first row; for CoLA, which has no header,
+  /// the names source, label, mark and sentence.
   const std::vector<std::string>& columns() const { return columns_; }
   /// Returns the header row as in the file; empty if there is none.
   virtual std::string_view head() const { return ""; }
@@ -60,8 +60,8 @@ class TableReader {
   std::vector<std::size_t> selected_;  // indices into columns_
 };
 
-/// Reads a text of at most 4 GiB and removes a UTF-8 byte order mark. Line ends of \r only, as in
-/// old Mac spreadsheets, are converted to \n. Throws Error{bad_input} for UTF-16.
+/// Reads a text of at most 4 GiB and removes a UTF-8 byte order mark. Line endings of only \r, as
+/// in old Mac spreadsheets, are converted to \n. Throws Error{bad_input} for UTF-16.
 std::string read_text_file(const std::string& path);
 
 /// Opens a table with read_text_file(). Throws Error{bad_input} for an empty file or a damaged

@@ -36,8 +36,8 @@ class AddedTokens {
 
   AddedTokens() = default;
   /// `list` is the added_tokens of tokenizer.json; `known` lists its model's tokens. Throws
-  /// Error{bad_input} with `where` if the list is invalid, an id differs from the one in
-  /// `tokenizers`, a token has single_word (not supported), or normalization leaves it empty.
+  /// Error{bad_input} with `where` if the list is invalid, an id is not the one that `tokenizers`
+  /// assigns, a token has single_word (not supported), or normalization leaves a token empty.
   AddedTokens(const nlohmann::json& list, const KnownTokens& known, const Normalize& normalize,
               const std::string& where);
 

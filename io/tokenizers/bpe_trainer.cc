@@ -27,7 +27,7 @@ struct PairPlaces {
   std::int64_t count = 0;
   TokenPair pair;
   std::unordered_set<std::size_t> words;
-  bool operator<(const PairPlaces& other) const {  // the top of a heap is the next one
+  bool operator<(const PairPlaces& other) const {  // the heap's top is the next pair
     return count != other.count ? count < other.count : pair > other.pair;
   }
 };

@@ -39,7 +39,7 @@ struct LearnedPairs {
 LearnedPairs learn_pairs(const WordCounts& counts, std::int64_t vocabulary,
                          const std::vector<std::string>& special);
 
-/// Returns the text of a tokenizer.json like `tokenizers`. A prefix space requires GPT-2's pattern.
+/// Returns a tokenizer.json as `tokenizers` writes it. A prefix space requires GPT-2's pattern.
 std::string description_of(const LearnedPairs& learned, const WordPattern& pattern);
 
 }  // namespace concertina

@@ -59,7 +59,7 @@ struct PairMerging {
   /// since it was created.
   struct Candidate {
     std::int32_t rank = 0, left = 0, merged = 0;
-    bool operator<(const Candidate& other) const {  // heap with the next one on top
+    bool operator<(const Candidate& other) const {  // the heap's top is the next one
       return rank != other.rank ? rank > other.rank : left > other.left;
     }
   };

@@ -45,7 +45,7 @@ void say_what_is_unused(const DescriptionJson& file, const std::string& where) {
   const bool truncates = !step_or_null(file, "truncation").is_null();
   const bool pads = !step_or_null(file, "padding").is_null();
   if ((truncates || pads) && declared.insert(where).second)
-    log::info("{}: ignoring {}: samples have model.context tokens", where,
+    log::info("{}: ignoring {}, since samples have model.context tokens", where,
               truncates && pads ? "truncation and padding"
               : pads            ? "padding"
                                 : "truncation");

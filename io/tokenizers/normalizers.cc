@@ -66,8 +66,8 @@ Normalizer prepend(const NormalizerJson& step, const std::string& where) {
           kNowhere};
 }
 
-/// A string without white space, of one character, or of several spaces is never split by cutting a
-/// text at a single white space.
+/// Cutting a text at a single white space never splits a string that is one character, contains no
+/// white space, or consists of several spaces.
 Normalizer replace(const NormalizerJson& step, const std::string& where) {
   require_only(step, {}, {"type", "pattern", "content"}, where);
   const NormalizerJson& pattern = object_of(step, "pattern", where);

@@ -49,7 +49,7 @@ PipelineTokenizer::PipelineTokenizer(TokenizerStages stages) : stages_(std::move
     if (stages_.added.content(id) == nullptr) set(id, name);
   stages_.model.names.clear();
   specials_ = ids_of(stages_.declared, *this);
-  // The files affect where texts end, so they are part of the fingerprint.
+  // Special tokens declared in other files affect where texts end, so they are fingerprinted.
   for (const auto& [role, id] : specials_)
     if (id != stages_.added.special(role))
       stages_.fingerprint = sha256_hex(

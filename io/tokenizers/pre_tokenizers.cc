@@ -141,8 +141,8 @@ PreTokenizer byte_words(WordPattern pattern) {
           cuts};
 }
 
-/// Uses GPT-2's pattern unless use_regex is false. Without that and a prefix space, it has no
-/// effect: parts are already bytes.
+/// Uses GPT-2's pattern unless use_regex is false. Without the pattern and a prefix space, the step
+/// has no effect: parts are already bytes.
 PreTokenizer byte_level(const PreTokenizerJson& step, const std::string& where) {
   require_only(step, {}, {"type", "trim_offsets", "add_prefix_space", "use_regex"}, where);
   const bool prefix = flag_of(step, "add_prefix_space", where);

@@ -11,7 +11,7 @@ namespace concertina {
 /// Error{bad_input} with `where` for an unsupported step or rule.
 WordSteps read_pre_tokenizers(const nlohmann::json& pre_tokenizer, const std::string& where);
 
-/// Splits before each run of '\u2581', for a model that never merges across these.
+/// Splits before each run of '\u2581', for a model that never merges across these positions.
 PreTokenizer between_blanks();
 
 }  // namespace concertina

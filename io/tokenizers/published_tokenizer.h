@@ -24,12 +24,12 @@ inline constexpr const char* kSpecialTokensMap = "special_tokens_map.json";
 FileTexts tokenizer_files(const std::string& choice, const std::string& where);
 
 /// Returns the text of a tokenizer.json for data.tokenizer = `choice`, including "bytes". Returns
-/// nothing if there is a complete one, or only a SentencePiece model, which transformers converts.
+/// nothing if a complete one exists, or only a SentencePiece model, which transformers converts.
 std::optional<std::string> make_description(const std::string& choice, const std::string& where);
 
-/// Returns a tokenizer.json extended with the tokens in `names` (by id) that are not below
+/// Returns the tokenizer.json `description` with the tokens in `names` (by id) that are not below
 /// `vocabulary`, and with `around` as marks, whose tokens are in `names`; null keeps the existing
-/// marks. Throws Error{bad_input} with `where` if it is not a JSON object.
+/// marks. Throws Error{bad_input} with `where` if `description` is not a JSON object.
 std::string with_marks(const std::string& description,
                        const std::map<std::int32_t, std::string>& names, std::int64_t vocabulary,
                        const Marks* around, const std::string& where);

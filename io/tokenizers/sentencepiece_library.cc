@@ -31,9 +31,9 @@ class LibraryStatus {
 };
 static_assert(sizeof(LibraryStatus) == sizeof(sentencepiece::util::Status));
 
-/// The library's functions, by mangled name. The library is not linked, because Debian's exports
-/// its private protobuf 3.14. In a program with libonnx's libprotobuf, each would call functions of
-/// the other, and protobuf aborts. When opened like this, each finds its private copy first.
+/// The library's functions, by mangled name. The library is not linked: Debian's build exports its
+/// private protobuf 3.14, and in a program with libonnx's libprotobuf, each would call functions of
+/// the other and abort. If it is opened as below, each library finds its own copy first.
 struct SentencePieceFunctions {
   void (*construct)(void* self);
   void (*destroy)(void* self);
@@ -51,7 +51,7 @@ struct SentencePieceFunctions {
 };
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr int kOpenOwnFirst = 0;  // not supported by that sanitizer
+constexpr int kOpenOwnFirst = 0;  // not supported by AddressSanitizer
 #else
 constexpr int kOpenOwnFirst = RTLD_DEEPBIND;
 #endif
@@ -163,7 +163,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
  private:
-  /// Returns the error, or an empty string. The library throws exceptions for some damage.
+  /// Returns the error, or an empty string. The library throws exceptions for some damaged files.
   std::string load(const std::string& model) {
     try {
       const LibraryStatus status = call_.load(model_.self(), model);

@@ -10,7 +10,7 @@ namespace concertina {
 
 /// Whether the library was available at build time and is available now.
 bool has_sentencepiece();
-/// `declared` are special tokens besides the model's. Throws if there is no model or library.
+/// `declared` are special tokens besides the model's. Throws if the model or library is missing.
 std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path,
                                                     const DeclaredTokens& declared);
 

@@ -56,7 +56,7 @@ std::vector<std::pair<std::int64_t, DeclaredJson>> named_tokens(const DeclaredJs
 
 DeclaredJson merged_settings(const CompanionFile& file) {
   DeclaredJson settings = object_in(file, kTokenizerConfig);
-  // Like transformers, which saves that key if the second file is not needed.
+  // Like transformers, which saves this key if special_tokens_map.json is not needed.
   if (!settings.contains("added_tokens_decoder"))
     settings.update(object_in(file, kSpecialTokensMap));
   return settings;

@@ -43,7 +43,7 @@ struct PreTokenizer {
 
 struct WordSteps {
   std::vector<PreTokenizer> steps;
-  bool bytes = false;  // whether words are bytes, named by tokens in GPT-2's alphabet
+  bool bytes = false;  // whether words are bytes, which tokens spell in GPT-2's alphabet
 };
 
 using TokenNames = std::vector<std::pair<std::string, std::int32_t>>;
@@ -52,7 +52,7 @@ struct WordModel {
   /// Appends the tokens of a non-empty word. Thread-safe.
   std::function<void(std::string_view word, std::vector<std::int32_t>& tokens)> encode;
   TokenNames names;
-  /// Whether a word can be split between any character other than '\u2581' and a '\u2581'.
+  /// Whether a word can be split before each '\u2581' that follows a different character.
   bool cuts_at_blanks = false;
 };
 

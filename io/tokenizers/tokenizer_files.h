@@ -25,22 +25,22 @@ class TokenizerFiles {
   std::string companion(std::string_view name) const;
   /// Returns the SentencePiece model: *.model, or *.model.v3 as named by Mistral; empty: none.
   std::string sentencepiece() const { return first_file(is_sentencepiece_name); }
-  /// Returns BERT's token list: vocab.txt, or without a SentencePiece model any *.txt; empty: none.
+  /// Returns BERT's token list: vocab.txt, or any *.txt if sentencepiece() is empty; empty: none.
   std::string lines() const;
   /// Returns tokenizer.json (any *.json except vocab.json) or the equivalent of other files,
   /// extended with the tokens of files next to it; null: none.
   const nlohmann::json* description() const { return description_ ? &*description_ : nullptr; }
-  /// Returns the path of the file that it was read from.
+  /// Returns the path of the file that the description was read from.
   const std::string& description_path() const { return description_path_; }
   /// Returns the path of a tokenizer.json; empty: none.
   std::string published() const { return is_published_ ? description_path_ : ""; }
-  /// Whether the description is that of a tokenizer.json without additional tokens.
+  /// Whether the description is an original tokenizer.json without additional tokens.
   bool is_as_published() const { return is_published_ && !more_tokens_; }
   /// Returns the SHA-256 of the description's files in hexadecimal.
   const std::string& fingerprint() const { return fingerprint_; }
-  /// Returns the special tokens of the files next to it.
+  /// Returns the special tokens in the files next to the description.
   const DeclaredTokens& declared() const { return declared_; }
-  /// Returns model.type, inferred from the model's keys for old files; empty without one.
+  /// Returns model.type, which is inferred from the model's keys in old files; empty: none.
   std::string model_type() const;
   /// Returns the same choice, ignoring a tokenizer.json in the folder.
   TokenizerFiles without_published() const;
@@ -51,7 +51,7 @@ class TokenizerFiles {
   /// Returns the chosen file if its name matches, or the first match in the chosen folder.
   std::string first_file(bool (*fits)(const std::string& name)) const;
   void describe_other_files();
-  /// Reads the special tokens of the files next to it.
+  /// Reads the special tokens in the files next to the description.
   void add_declared();
 
   std::filesystem::path choice_;

@@ -40,7 +40,7 @@ UnigramPieces::UnigramPieces(const UnigramTable& table)
   grow(0, order, 0, table);
 }
 
-/// Adds the extensions of a node: the common prefix of `depth` bytes of the sorted `pieces`.
+/// Adds the extensions of a node, the common prefix of `depth` bytes of the sorted `pieces`.
 void UnigramPieces::grow(std::int32_t node, std::span<const std::int32_t> pieces, std::size_t depth,
                          const UnigramTable& table) {
   const auto name = [&](std::int32_t id) -> const std::string& {

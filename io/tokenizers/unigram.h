@@ -1,5 +1,5 @@
 // The most likely segmentation of a word into pieces with log-probabilities (Kudo, 2018).
-// Invariant: sums, their order and tie-breaking are exactly those of `tokenizers`.
+// Invariant: sums, their order and tie-breaking are exactly as in `tokenizers`.
 #pragma once
 
 #include <array>

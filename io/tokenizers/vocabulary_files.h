@@ -9,7 +9,7 @@ namespace concertina {
 
 /// Returns an entry of "added_tokens" for a special token.
 nlohmann::json added_token(std::int32_t id, const std::string& content);
-/// Returns the description of the tokenizer without files: a token is a byte.
+/// Returns the description of the tokenizer without files, whose tokens are bytes.
 nlohmann::json description_of_bytes();
 /// Converts GPT-2's files of a byte-level BPE, vocab.json (at `where`) and merges.txt.
 nlohmann::json description_of_pair(const std::string& vocabulary, const std::string& merges,

@@ -63,8 +63,8 @@ std::string text_or(const ModelJson& model, const char* key, std::string_view de
                                                       : std::string(default_value);
 }
 
-/// Converts tokens from GPT-2's alphabet to bytes, except for added tokens. Throws Error{bad_input}
-/// for any other token.
+/// Converts tokens from GPT-2's alphabet to bytes. Skips added tokens that are not in this
+/// alphabet, and throws Error{bad_input} for any other such token.
 void read_byte_tokens(const TokenNames& vocabulary, const AddedTokens& added, BytePairTable& table,
                       const std::string& where) {
   for (const auto& [token, id] : vocabulary) {

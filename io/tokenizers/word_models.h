@@ -8,15 +8,15 @@
 
 namespace concertina {
 
-/// Known before the model is read: tokens that the model never produces need no bytes.
+/// What is known before the model is read. The model never produces `added` tokens.
 struct ModelContext {
   bool bytes = false;  // WordSteps::bytes
   const AddedTokens& added;
   const std::string& where;
 };
 
-/// Reads the "model" of a tokenizer.json of this type. Throws Error{bad_input} with context.where
-/// for an unsupported type or rule, or a damaged table.
+/// Reads the "model" of a tokenizer.json, which has type `type`. Throws Error{bad_input} with
+/// context.where for an unsupported type or rule, or a damaged table.
 WordModel read_word_model(const nlohmann::json& model, const std::string& type,
                           const ModelContext& context);
 

@@ -21,7 +21,7 @@ Option rope_theta_option();
 /// Returns the norm whose epsilon is the norm_eps option.
 NormSpec norm_of(const ModelConfig& config, NormSpec::Kind kind = NormSpec::Kind::layer);
 /// Returns the MLP described by the options hidden and, unless it is gated, activation. Its initial
-/// weights have the standard deviation model.init_std, or `residual_std` where they feed the skip.
+/// weights have standard deviation model.init_std, or `residual_std` before the skip connection.
 MlpSpec mlp_of(const ModelConfig& config, float residual_std, bool gated = false);
 /// Returns a tied, bidirectional trunk that needs no final norm.
 Trunk trunk_of(const ModelConfig& config);

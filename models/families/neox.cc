@@ -1,5 +1,5 @@
 // GPT-NeoX (Black et al. 2022; Pythia, Biderman et al. 2023) and, with other options, Phi (Li et
-// al. 2023): attention and MLP of a layer read the same input; rotary positions on part of each
+// al. 2023): the attention and MLP of a layer read the same input; rotary positions on part of each
 // head; layer norms; biases. Units: 0 embedding; 1 + l layer l; L + 1 head.
 #include <algorithm>
 
@@ -67,7 +67,7 @@ Family neox() {
                       {"rope_share", 0.25,
                        "fraction of each head's columns to rotate, in whole pairs", 0.001, 1},
                       {"shared_norm", false, "attention and MLP of a layer share one norm (Phi)"},
-                      {"attention_bias", true, "whether the projections of attention have biases"},
+                      {"attention_bias", true, "whether the attention projections have biases"},
                       tied_option(),
                       {"head_bias", false, "whether the output projection has a bias (Phi)"}}};
 }

@@ -1,8 +1,8 @@
 // Muon (Jordan 2024): the step of a hidden layer's weight matrix is its orthogonalized momentum, as
 // in torch.optim.Muon, but with fp32 products. Queries, keys, values and the two halves of a gated
 // MLP are separate matrices, however the model stores them (Jordan found this better). All other
-// tensors (embeddings, heads, norms, biases) use AdamW with the common keys. Weight decay is the
-// common one in both cases. The state v of a matrix stays 0.
+// tensors (embeddings, heads, norms, biases) use AdamW with the common keys. Both use the common
+// weight decay. The state v of a matrix stays 0.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -45,7 +45,7 @@ class NewtonSchulz {
 
   Backend& backend_;
   std::int64_t rows_, columns_;
-  std::shared_ptr<Linear> side_, square_;  // maps by X, and by its smaller square matrix
+  std::shared_ptr<Linear> side_, square_;  // products with X, and with its smaller square matrix
   View gram_, polynomial_, next_;
   void *side_packed_ = nullptr, *square_packed_ = nullptr;
 };
@@ -208,7 +208,7 @@ class MuonOptimizer final : public Optimizer {
     backend.run(Axpby{.a = nesterov_ ? momentum_ : 1, .x = m, .b = nesterov_ ? fresh : 0, .y = g});
   }
 
-  /// Returns the rate of a matrix [I,O], which maps x to x W. PyTorch stores it as [O,I].
+  /// Returns the rate factor for a matrix [I,O], which maps x to x W. PyTorch stores it as [O,I].
   float rate_of(const MatrixExtents& matrix) const {
     const auto in = static_cast<double>(matrix.rows), out = static_cast<double>(matrix.columns);
     return static_cast<float>(match_adamw_ ? 0.2 * std::sqrt(std::max(in, out))

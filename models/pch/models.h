@@ -1,4 +1,4 @@
-// Precompiled header of families, published models, optimizers, tasks and learning-rate schedules,
+// Precompiled header for families, published models, optimizers, tasks and learning-rate schedules,
 // which are one source file each.
 #include <fmt/format.h>
 

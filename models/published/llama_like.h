@@ -13,10 +13,10 @@ HuggingFace llama_like(const std::string& prefix);
 void put_key(HuggingFace& table, const KeyMapping& key);
 /// Removes the keys and rules whose `theirs` is one of these names.
 void remove_keys(HuggingFace& table, std::initializer_list<std::string_view> names);
-/// Sets the key of the context; a missing key means `default_value`.
+/// Sets the key for the context length; a missing key means `default_value`.
 void put_context(HuggingFace& table, std::string_view default_value);
 
-/// Returns that key. A missing key means `default_value`; null means the number of heads.
+/// Returns the key for key/value heads: missing means `default_value`, null the number of heads.
 KeyMapping key_value_heads(std::string_view default_value);
 
 /// Returns "full_attention" for each layer, as a JSON list.

@@ -10,7 +10,7 @@ Task regression() {
                 return head(trunk.shape, sample_head(trunk, HeadSpec::Loss::squares,
                                                      scores_field(trunk.classes)));
               },
-          .about = "predict scores of a text",
+          .about = "predict scores for a text",
           .reads = one_row,
           .targets = TargetKind::scores,
           .classes = true};

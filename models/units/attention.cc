@@ -266,8 +266,8 @@ class AttentionBranch final : public Branch {
   std::shared_ptr<Attention> attention_;
 };
 
-/// Operations: the products, and the query-key pairs that the mask leaves. Memory traffic: qkv into
-/// heads and back, and the rotated queries and keys.
+/// Counts operations for the products and the unmasked query-key pairs, and memory traffic for
+/// splitting qkv into heads, merging them, and rotating queries and keys.
 UnitCost cost_of(const UnitShape& shape, const AttentionSpec& spec) {
   const double qkv = qkv_spec(shape, spec).flops(shape.rows());
   const double linear = qkv + proj_spec(shape, spec).flops(shape.rows());

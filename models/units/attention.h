@@ -1,6 +1,6 @@
 // Self-attention as a branch: qkv = h Wqkv + b, then optionally an RMS norm and a rotation by
 // position (RoPE) of each q and k head; y = attention(qkv), u = y Wproj + b. In training, dropout
-// applies to the probabilities before they weigh v (attn_pdrop of GPT-2), with a separate kind of
+// applies to the probabilities before they weight v (attn_pdrop of GPT-2), with a separate kind of
 // mask (core/rng.h). There are H query heads, and K key/value heads, of D columns. Parameters:
 // qkv.weight [C,(H+2K)D], qkv.bias [(H+2K)D], proj.weight [HD,C], proj.bias [C], where the biases
 // are optional; q_norm.weight and k_norm.weight [D] with norms. Reads lengths if samples are
@@ -24,7 +24,7 @@ struct AttentionSpec {
   RotarySpec rotary{};              // columns 0: the whole head
   std::optional<float> norm_eps{};  // epsilon of the head norms; none: no norms
   float std = 0;                    // standard deviation of the initial weights
-  float residual_std = 0;           // likewise, for the projection into the skip
+  float residual_std = 0;           // the same for the output projection
 };
 
 BranchPlan attention_branch(const UnitShape& shape, const AttentionSpec& spec);

@@ -26,8 +26,8 @@ struct BlockSpec {
   }
 };
 
-/// [R,C]: the inputs of the branches or, with the norm after the skip, of the norm; and the sum of
-/// the first branch and the skip. Then the statistics of the norms.
+/// The inputs [R,C] of the branches, or of the norm if it follows the skip; the sum [R,C] of the
+/// first branch and the skip; the statistics of the norms.
 struct Saved {
   View rows, rows2, sum, mean, rstd, mean2, rstd2;
   static auto slots(const UnitShape& s, const BlockSpec& spec) {
@@ -215,7 +215,7 @@ UnitCost cost_of(const UnitShape& shape, const BlockSpec& spec) {
                 .input_moved = cost.input_moved,
                 .parts = cost.split.parts};
   cost.forward_sum = cost.input_sum = shape.moved(shape.width);
-  // x and y of each norm; u of each branch, the skip and their sums.
+  // Traffic: x and y of each norm; u of each branch; the skip and the sums.
   const std::int64_t norms = std::ssize(spec.norms), branches = std::ssize(spec.branches);
   cost.forward_moved += shape.moved((2 * norms + 2 * branches + 1) * shape.width);
   cost.input_moved += shape.moved((4 * norms + 2 * branches + 4) * shape.width);

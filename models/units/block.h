@@ -5,7 +5,7 @@
 //                                                                      mlp(norm'(x)))
 // where norm' is a separate norm (GPT-NeoX, Black et al. 2022) or the same one (GPT-J, Wang &
 // Komatsuzaki 2021; Phi).
-// Parameters: those of the norm, of norm' ("mlp_ln") if it is separate, then of each branch.
+// Parameters, in order: of the norm, of norm' ("mlp_ln") if it is separate, and of each branch.
 #pragma once
 
 #include <functional>

@@ -21,7 +21,7 @@ struct DenseSpec {
   /// The dimension that a tensor-parallel group divides: the columns of W and b, or the rows of W,
   /// in which case the group sums the products.
   enum class Split { none, columns, rows } split = Split::none;
-  /// Returns the operations for `rows` rows; F, I and W need the same number each.
+  /// Returns the number of operations for `rows` rows, which is the same for F, I and W.
   double flops(std::int64_t rows) const {
     return 2 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
   }
@@ -32,7 +32,7 @@ struct DenseSpec {
 
 class Dense final : public UnitPart {
  public:
-  /// `rows` is the row count of x. `shape` gives the precision, unless `products` is given.
+  /// `rows` is the row count of x. `shape` determines the precision of the products.
   Dense(const DenseSpec& spec, std::int64_t rows, const UnitShape& shape, Backend& backend);
 
   std::size_t parameters() const override { return biased_ ? 2 : 1; }

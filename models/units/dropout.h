@@ -1,7 +1,7 @@
 // Dropout at the end of a unit: on the embeddings, and on what a half-block adds to its skip
-// (GPT-2's embd_pdrop and resid_pdrop). It is off in inference mode, so the output of a frozen unit
-// depends only on its weights and the sample. Masks are not stored (core/dropout.h): I regenerates
-// the mask and saves the masked gradient for W.
+// connection (GPT-2's embd_pdrop and resid_pdrop). It is off in inference mode, so the output of a
+// frozen unit depends only on its weights and the sample. Masks are not stored (core/dropout.h): I
+// regenerates the mask and saves the masked gradient for W.
 #pragma once
 
 #include "models/units/unit.h"
@@ -19,7 +19,7 @@ class Dropout {
     backend_.run(ApplyDropout{.mask = mask(io), .u = u, .residual = residual, .y = y});
   }
 
-  /// Returns the elements of the slot in `grads` for the masked gradient [R,C]; 0 without dropout.
+  /// Returns the size of the slot in `grads` for the masked gradient [R,C]; 0 without dropout.
   static std::int64_t elements(const UnitShape& shape) {
     return shape.dropout > 0 ? shape.elements(1) : 0;
   }
@@ -29,7 +29,7 @@ class Dropout {
     if (!place.empty()) backend_.run(ApplyDropout{.mask = mask(io), .u = dy, .y = place});
     return gradient(dy, place);
   }
-  /// W: returns the gradient that backward() left.
+  /// W: returns the same gradient as backward().
   static View gradient(View dy, View place) { return place.empty() ? dy : place; }
 
  private:

@@ -12,7 +12,7 @@ inline constexpr std::string_view kTokenTable = "wte";
 
 /// Token embedding: x = wte[token] (+ wpe[position]) (+ wtt[type]); output[R,C] = dropout(norm(x)),
 /// where the norm is optional. Parameters: wte [V,C], shared under this name unless `tied` is
-/// false; wpe [T,C]; wtt [K,C]; those of the norm. Reads tokens; also types if there are several,
+/// false; wpe [T,C]; wtt [K,C]; and the norm's. Reads tokens; also types if there are several,
 /// and starts if samples are packed and positions are embedded.
 struct EmbeddingSpec {
   std::int64_t vocabulary = 0;  // V

@@ -179,7 +179,7 @@ class Head final : public PartedUnit {
     return spec_.rows.by_target() ? io.fields[kTargets] : io.fields[spec_.reads.size()];
   }
 
-  // The input of each step.
+  // The inputs of the head's parts, in order.
   View rows_of(const UnitIo& io, const Saved& s) const {
     return spec_.rows.some() ? s.taken : io.input;
   }
@@ -204,7 +204,7 @@ class Head final : public PartedUnit {
     if (inner_norm_) inner_norm_->forward(s.t, s.inner_statistics(), s.z);
   }
 
-  /// Computes dt, the gradient of the map's output, from dd, the whole transform's.
+  /// Computes dt, the gradient of the map's output, from dd, that of the transform's output.
   void transform_gradient(const Saved& s, View dd, View dt) {
     if (inner_norm_) inner_norm_->backward_input(dd, s.t, s.inner_statistics(), {}, dt);
     const View dy = inner_norm_ ? dt : dd;
@@ -260,7 +260,7 @@ std::string describe_transform(GraphBuilder& graph, const TransformSpec& spec,
 }
 
 /// Returns the last row [samples,C] of x [samples,T,C] where the attention mask is 1, for padding
-/// on either side: that of the largest unmasked position.
+/// on either side: the row of the largest unmasked position.
 std::string describe_last_row(GraphBuilder& graph, const std::string& x) {
   const std::string mask = graph.tokens_input("attention_mask");
   const std::string shape = graph.add("Shape", {mask});
@@ -299,8 +299,8 @@ void describe_head(GraphBuilder& graph, const HeadSpec& spec, std::string x) {
   output("end_logits", halves[1]);
 }
 
-/// Returns the costs, where `product` is the operations of F. A tensor-parallel group divides the
-/// logits. In F, the loss reads them twice and writes their gradient.
+/// Returns the costs, where `product` is the number of operations in F. A tensor-parallel group
+/// divides the logits. In F, the loss reads them twice and writes their gradient.
 UnitCost cost_of(const UnitShape& s, const HeadSpec& spec, double product) {
   const UnitShape shape = loss_shape(s, spec);
   const double logits = static_cast<double>(shape.rows()) * static_cast<double>(spec.logits.out);

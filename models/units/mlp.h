@@ -10,7 +10,7 @@ namespace concertina {
 
 /// Returns the config values for the activation of an MLP: gelu (x Phi(x)), gelu_tanh, relu, silu.
 std::vector<std::string_view> activation_names();
-/// Returns the activation of this name, which must be one of them.
+/// Returns the activation called `name`, which must be one of these values.
 Epilogue::Kind activation_of(std::string_view name);
 
 /// u = f(h Wup + b) Wdown + b with activation f (GPT-2, BERT), or gated (SwiGLU, Shazeer 2020;
@@ -21,7 +21,7 @@ struct MlpSpec {
   std::int64_t hidden = 0;                           // F
   Epilogue::Kind activation = Epilogue::Kind::gelu;  // not used by a gated MLP
   float std = 0;                                     // standard deviation of the initial weights
-  float residual_std = 0;                            // likewise, for the map into the skip
+  float residual_std = 0;                            // the same for the down projection
   bool gated = false;
 };
 

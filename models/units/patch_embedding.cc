@@ -122,11 +122,11 @@ std::string describe_patches(GraphBuilder& graph, const UnitShape& shape,
 }  // namespace
 
 UnitPlan patch_embedding(const UnitShape& shape, const PatchEmbeddingSpec& spec) {
-  CONCERTINA_CHECK(shape.tokens == spec.patches() + 1, "{} tokens of {} patches", shape.tokens,
+  CONCERTINA_CHECK(shape.tokens == spec.patches() + 1, "{} tokens for {} patches", shape.tokens,
                    spec.patches());
   const Init init{Init::Kind::normal, spec.std};
   const double product = patch_spec(shape, spec).flops(patch_rows(shape, spec));
-  // Pixels into patches; patches and positions into x.
+  // Traffic: copies pixels to patches; adds positions to mapped patches.
   const double moved = shape.moved(2 * patch_spec(shape, spec).in + 3 * shape.width);
   UnitPlan plan;
   plan.spec.parameters = patch_spec(shape, spec).parameters();

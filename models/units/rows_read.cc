@@ -7,7 +7,7 @@
 namespace concertina {
 namespace {
 
-/// Rows [samples n,C]: the selected input and the unit's output for it; and their positions.
+/// Rows [samples n,C] of the selected input and of the unit's output for it; their positions.
 struct Saved {
   View input, output, places, targets;
 
@@ -139,7 +139,7 @@ UnitPlan on_rows(const RowsRead& rows, const UnitShape& shape,
   unit.spec.reads = rows.fields(shape.tokens);
   unit.spec.cost.saved_bytes += slot_bytes<Saved>(rows, read);
   unit.spec.cost.grad_bytes += slot_bytes<Grads>(read);
-  // Rows are gathered, and scattered into as many as a sample contains.
+  // Traffic: the selected rows are gathered, and scattered into all rows of a sample.
   const double moved = read.moved(2 * read.width) + shape.moved(shape.width);
   unit.spec.cost.forward_moved += moved;
   unit.spec.cost.input_moved += moved;

@@ -24,7 +24,7 @@ struct RowsRead {
   bool by_target() const { return which == Which::targets; }
   /// Whether the rows differ between samples.
   bool vary() const { return which == Which::last || which == Which::targets; }
-  /// Returns the number of rows read per sample of `tokens`.
+  /// Returns the number of rows read per sample of `tokens` tokens.
   std::int64_t count(std::int64_t tokens) const;
   /// Returns the fields that determine the rows, for samples of `tokens`; empty unless they vary().
   std::vector<Field> fields(std::int64_t tokens) const;
@@ -38,12 +38,12 @@ UnitShape shape_of(const RowsRead& rows, UnitShape shape);
 struct RowPlaces {
   View places, targets;
 };
-/// Finds them from `field`, the first of rows.fields().
+/// Finds the positions and targets in `field`, the first of rows.fields().
 void find_rows(Backend& backend, const RowsRead& rows, const UnitShape& shape, View field,
                const RowPlaces& to);
 
-/// Restricts the unit that `plan` makes to `rows`. Unless these are all rows, the unit must not
-/// read fields. Its parameters do not change.
+/// Restricts the unit that `plan` makes to `rows`. Unless `rows` selects all rows, the unit must
+/// not read fields. Its parameters do not change.
 UnitPlan on_rows(const RowsRead& rows, const UnitShape& shape,
                  const std::function<UnitPlan(const UnitShape& shape)>& plan);
 

@@ -18,7 +18,7 @@ struct Slot {
   DType dtype;
 };
 
-/// Returns the bytes of `Views`, whose table is the array of slots Views::slots(shape...).
+/// Returns the size of `Views`, whose table is the array of slots Views::slots(shape...).
 template <class Views, class... Shape>
 std::size_t slot_bytes(const Shape&... shape) {
   std::size_t bytes = 0;

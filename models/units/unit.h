@@ -1,4 +1,4 @@
-// An executable unit: the smallest run of layers that can be a stage.
+// An executable unit: the smallest part of a model that can be a stage.
 // Invariants: a unit owns no memory. F writes only `output` and `saved`; I writes only `input_grad`
 // and `grads`; W writes only gradients, and reads what F and I wrote.
 //
@@ -34,11 +34,11 @@ struct UnitShape {
   std::int64_t rows() const { return samples * tokens; }
   /// Returns the number of elements of [R,nC].
   std::int64_t elements(std::int64_t n) const { return rows() * n * width; }
-  /// Returns the bytes of an activation [R,C].
+  /// Returns the size of an activation [R,C] in bytes.
   std::size_t activation_bytes() const {
     return static_cast<std::size_t>(elements(1)) * size_of(compute);
   }
-  /// Returns the bytes for reading or writing `columns` columns of all rows.
+  /// Returns the number of bytes moved to read or write `columns` columns of all rows.
   double moved(std::int64_t columns) const {
     return static_cast<double>(rows() * columns) * static_cast<double>(size_of(compute));
   }
@@ -86,7 +86,7 @@ class Unit {
   virtual UnitMemory memory() const = 0;
   /// `parameters` are in the order of UnitSpec::parameters; `packed` is memory().packed_bytes.
   virtual void attach(std::span<const View> parameters, void* packed) = 0;
-  /// Packs the weights for the products. Must be called when they have changed.
+  /// Packs the weights for the products. Must be called when the weights have changed.
   virtual void pack() = 0;
   /// Whether pack() reads this parameter.
   virtual bool packs(std::size_t parameter) const = 0;

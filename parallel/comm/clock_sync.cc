@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kTrips = 64;
 
-/// Below this baseline, the difference of two estimates is error rather than drift.
+/// Below this baseline, the difference between two estimates is error rather than drift.
 constexpr double kShortestBaseline = 1e-3;
 
 }  // namespace
@@ -27,7 +27,7 @@ ClockOffset estimate_offset(std::span<const RoundTrip> trips) {
 ClockMap::ClockMap(const ClockOffset& early, const ClockOffset& late)
     : at_(early.time), offset_(early.offset), error_(std::max(early.error, late.error)) {
   const double change = late.offset - early.offset, baseline = late.time - early.time;
-  // A change within the errors is not drift: ranks of one machine share a clock.
+  // A change within the errors is not drift: ranks on one machine share a clock.
   if (baseline < kShortestBaseline || std::abs(change) <= early.error + late.error)
     offset_ = early.error <= late.error ? early.offset : late.offset;
   else

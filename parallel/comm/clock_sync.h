@@ -32,7 +32,7 @@ class ClockMap {
   double operator()(double time) const { return time + offset_ + drift_ * (time - at_); }
   /// Seconds that the reference clock gains per local second.
   double drift() const { return drift_; }
-  /// The larger error of the two estimates.
+  /// The larger of the errors of the two estimates.
   double error() const { return error_; }
 
  private:

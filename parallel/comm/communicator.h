@@ -64,7 +64,7 @@ class Work {
   bool pending() const { return state_ != nullptr; }
   /// Same as State::waits_for(), or -1 once the Work is done.
   int waits_for() const { return state_ == nullptr ? -1 : state_->waits_for(); }
-  /// Makes progress. Returns true once the Work is done, and from then on.
+  /// Makes progress. Returns true once the Work is done, and on every later call.
   bool test();
   /// Waits until the Work is done, yielding the core between tests. Calls `meanwhile`, which must
   /// not touch this Work, after each test. Throws Error if the peer or transport failed.
@@ -90,8 +90,8 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Collective over this communicator. Ranks with equal `color` form a new one, ordered by (key,
-  /// rank). A rank with color < 0 participates and receives null.
+  /// Collective over this communicator. Ranks with equal `color` form a new communicator, ordered
+  /// by (key, rank). A rank with color < 0 participates and receives null.
   virtual std::unique_ptr<Communicator> split(int color, int key) = 0;
 
   /// Reserves capacity for this many concurrent messages (isend, irecv), concurrent collectives and

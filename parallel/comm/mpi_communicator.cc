@@ -63,7 +63,7 @@ MpiChannel channel_of(MPI_Comm comm, const MpiChannel& shared) {
   return channel;
 }
 
-/// Works by the number of requests that they can store, so that reuse rarely grows one.
+/// Works, pooled by the number of requests that they can store, so that reuse rarely grows one.
 struct MpiPools {
   explicit MpiPools(MpiChannel its_channel)
       : channel(std::move(its_channel)), line(channel.lines) {}
@@ -135,7 +135,7 @@ class MpiCommunicator final : public Communicator {
   void abort(int code) override { abort_job(code); }
 
  private:
-  /// Reserves the most requests that any operation of its pool needs.
+  /// Reserves the maximum number of requests that any operation in its pool needs.
   std::unique_ptr<MpiWork> make(WorkPool<MpiWork>& pool) {
     const std::size_t requests =
         &pool == &pools_->single
@@ -144,7 +144,7 @@ class MpiCommunicator final : public Communicator {
     return std::make_unique<MpiWork>(pool, pools_->channel, requests);
   }
 
-  /// `begin` posts the messages, or plans them for the line.
+  /// `begin` posts the messages, or adds them to the queue of exchanges (MpiLine).
   template <class Begin>
   Work start(const char* operation, const Handle& comm, const Begin& begin) {
     WorkPool<MpiWork>& pool = &comm == &messages_ ? pools_->single : pools_->collective;

@@ -1,7 +1,7 @@
 // Message passing over MPI. Every communicator uses two separate MPI communicators, one for
 // messages between two ranks and one for collectives, so these never match each other.
 // Invariants: every call except split is non-blocking; only the main thread calls MPI; every MPI
-// error becomes an Error that names rank, operation and peer.
+// error becomes an Error that names the rank, operation and peer.
 #pragma once
 
 #include <cstddef>

@@ -190,7 +190,7 @@ void MpiEnvironment::end_host() const {
   std::_Exit(static_cast<int>(Exit::failure));
 }
 
-/// Whether a process may read the memory of another by system calls: some containers forbid it, and
+/// Whether a process may read another's memory through system calls: some containers forbid it, and
 /// Open MPI 4 would fail in the middle of a message.
 static bool may_copy_from_processes() {
   char from = 1, to = 0;
@@ -236,7 +236,7 @@ void MpiEnvironment::start() {
   }
   owns_mpi_ = true;
 
-  deadline.at("the first collectives of MPI");
+  deadline.at("the first MPI collectives");
   MPI_Comm local = local_ranks_of(MPI_COMM_WORLD);
   MPI_Comm_rank(local, &local_rank_);
   MPI_Comm_size(local, &local_size_);
@@ -283,7 +283,7 @@ int MpiEnvironment::go_on() {
 void MpiEnvironment::leave(int code) {
   if (lost_ == 0) return;
   try {
-    world_->barrier();  // launchers kill the others once one exits like this
+    world_->barrier();  // launchers kill the other ranks once one exits like this
   } catch (const Error&) {
   }
   log::flush();

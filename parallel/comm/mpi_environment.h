@@ -46,7 +46,7 @@ struct LocalState {
 
 /// Whether the MPI library of this build can report failed ranks.
 bool ulfm_available();
-/// Returns name and version of the MPI library. Works before initialization.
+/// Returns the name and version of the MPI library. Works before initialization.
 std::string mpi_library();
 /// Returns the path of the loaded MPI library.
 std::string mpi_library_file();
@@ -55,7 +55,7 @@ std::string mpi_library_file();
 std::string mpi_cuda_aware();
 
 /// `main` declares it outside its try block and ends a failed job with abort_job(code) if
-/// started(). If destroyed by an exception, it aborts the job without a reason.
+/// started(). If destroyed by an exception, it aborts the job without giving a reason.
 class MpiEnvironment {
  public:
   MpiEnvironment();
@@ -90,7 +90,7 @@ class MpiEnvironment {
   int lost() const { return lost_; }
   /// Exits the process if MPI cannot be finalized, after go_on(). Call it at the end of `main`.
   void leave(int code);
-  /// Number of ranks on this host and this rank's number among them. Both initialize MPI.
+  /// Number of ranks on this host and this rank's index among them. Both initialize MPI.
   int local_rank() { return world(), local_rank_; }
   int local_size() { return world(), local_size_; }
 

@@ -74,7 +74,7 @@ void LocalRanks::renumber(MPI_Comm before, MPI_Comm now) {
   const int own = own_ == nullptr ? 0 : rank_now(own_);
   MPI_Group_free(&old_group);
   MPI_Group_free(&new_group);
-  MPI_Barrier(now);  // waits until all have read the old numbers
+  MPI_Barrier(now);  // waits until all ranks have read the old numbers
   if (own_ != nullptr) own_->rank = own;
 }
 

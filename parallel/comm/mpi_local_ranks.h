@@ -38,7 +38,7 @@ class LocalRanks {
   std::vector<const OperationLog*> all_operations(int ranks) const;
 
  private:
-  struct Slot {  // in shared memory of the host, one per rank
+  struct Slot {  // in the host's shared memory, one per rank
     std::atomic<std::int32_t> rank;
     std::int32_t process;
     std::uint64_t processes;  // PID namespace of `process`

@@ -1,5 +1,5 @@
 // Lost ranks of a world, and how the surviving ranks abandon their pending operations.
-// Invariants: nothing here happens unless a loss is expected; once a loss is known, every operation
+// Invariants: no loss is handled unless one is expected; once a loss is known, every operation
 // on every communicator of the world throws LostRanks on all ranks; when the Works are destroyed,
 // MPI no longer uses their memory, or is_calm() is false.
 #pragma once
@@ -29,7 +29,7 @@ class MpiLoss {
   bool expected() const { return expected_; }
   /// Reports that ranks are lost. Any thread.
   void report() noexcept { reported_ = true; }
-  /// Whether any rank of the world knows of an expected loss.
+  /// Whether, after expect(), any rank of the world knows of a loss.
   bool known() const;
   /// Revokes all pending operations on all ranks. Throws LostRanks.
   [[noreturn]] void leave(std::string what, std::string where);

@@ -87,7 +87,7 @@ class NcclCommunicator final : public Communicator {
     job_->abort();
     control_->abort(code);
   }
-  /// Sends the first message of a part's collectives: NCCL connects then, not in a step.
+  /// Runs a first collective after a split, so that NCCL connects now and not in a step.
   void open_collectives();
 
  private:

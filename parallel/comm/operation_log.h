@@ -1,5 +1,5 @@
 // The current and recent operations of a rank, in memory that the other ranks of its host can read.
-// Used to find the rank that hangs, from its operations and from which ranks wait for which.
+// Used to find the rank that hangs, based on its operations and on which ranks wait for which.
 // Invariants: one thread writes, lock-free and without allocation. Any process may read at any
 // time, and may see a partially overwritten entry of a busy rank. The object contains no pointers,
 // so it can be in shared memory.
@@ -17,7 +17,7 @@ namespace concertina {
 struct Operation {
   std::string what;  // first 39 bytes of the name
   int stage = -1, microbatch = -1, peer = -1;
-  double start = 0;    // by now(), a clock shared by the ranks of a host
+  double start = 0;    // according to now(), a clock shared by the ranks of a host
   double seconds = 0;  // until the next operation, or until now for the last one
 };
 /// Returns text such as "RECV_F, stage 1, microbatch 3, rank 0".
@@ -37,7 +37,7 @@ class OperationLog {
   void wait_for(int rank) noexcept { waits_for_.store(rank, std::memory_order_relaxed); }
   void patient(int by) noexcept { patience_.fetch_add(by, std::memory_order_release); }
 
-  // Called only by the watching thread, with its verdict on the silence.
+  // Called only by the watching thread, with its classification of the silence.
   void silent(float seconds, bool slow) noexcept {
     silent_.store(seconds, std::memory_order_relaxed);
     slow_.store(slow, std::memory_order_relaxed);

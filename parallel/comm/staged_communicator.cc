@@ -34,8 +34,8 @@ class StagingStore {
 class StagedWork;
 
 /// Queue shared by the communicators of one rank: waiting for any Work advances all of them.
-/// Otherwise two ranks that wait for different Works might each block the other. In-order starts
-/// cost nothing, because copies complete in order.
+/// Otherwise two ranks that wait for different Works might each block the other. Starting in order
+/// costs nothing, because copies complete in order.
 struct StagingDesk {
   explicit StagingDesk(Memory& its_memory) : memory(its_memory), store(its_memory) {}
   /// Starts, in order, the works whose copies have completed.

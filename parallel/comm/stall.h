@@ -16,18 +16,18 @@ namespace concertina {
 enum class Silence {
   meant,     // a Patience is alive (watchdog.h)
   storage,   // bytes move, or the system waits for storage: slow, never aborted
-  starved,   // runnable but given no core: slow, never aborted
+  starved,   // runnable but without a core: slow, never aborted
   follows,   // waits for a rank of this host that is itself silent or that continues
   outside,   // waits for a rank of another host, or for an unknown one
   cycle,     // ranks of this host wait for each other: a message was lost
-  computes,  // uses its core without progress
+  computes,  // uses its core without making progress
   blocked,   // waits for something other than a rank: a lock, a thread, a device
 };
 /// Returns the name used in events.jsonl, such as "blocked".
 const char* name_of(Silence silence);
 /// Whether the silence is expected to end without intervention.
 bool is_slow(Silence silence);
-/// Whether the only explanation is a fault of the rank or of a message to it.
+/// Whether the only explanation is a fault in the rank or in a message to it.
 bool hangs(Silence silence);
 
 struct Stall {

@@ -112,11 +112,11 @@ bool Watchdog::leads_to(int from, int rank) const {
   return false;
 }
 
-/// Judges a waiting rank by the other ranks of the host. It `speaks` if no other rank will.
+/// Judges a waiting rank by the other ranks of the host. It `speaks` if no other rank will report.
 Silence Watchdog::judge_wait(const Seen& seen, bool& speaks) const {
   const int next = log_.waits_for();
   if (next == OperationLog::kUnknown) {
-    // If a rank of this host is missing, that rank reports why, or it continues.
+    // If another rank of this host is not waiting, that rank reports why, or it continues.
     for (int rank = 0; rank < std::ssize(options_.host); ++rank) {
       const OperationLog* log = log_of(rank);
       if (log == nullptr || rank == rank_) continue;

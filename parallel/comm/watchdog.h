@@ -30,8 +30,8 @@ double report_seconds(double step);
 double end_seconds(double step);
 
 struct WatchdogOptions {
-  std::chrono::duration<double> limit{0};  // without known steps: report after it, abort after 1.25
-                                           // times it
+  std::chrono::duration<double> limit{0};  // if no steps are known: report after this time, abort
+                                           // after 1.25 times this
   bool ends_by_pace = false;               // once steps are known, abort after end_seconds()
   OperationLog* log = nullptr;             // log of this rank; null: a private one
   std::vector<const OperationLog*> host{};  // by world rank; null: on another host

@@ -39,7 +39,7 @@ class Places {
  private:
   std::vector<int> host_, position_;       // by holder
   std::vector<std::vector<int>> members_;  // by host
-  int most_ = 0;                           // most holders on a host
+  int most_ = 0;                           // maximum number of holders on a host
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace concertina {
 namespace {
 
-/// The limits of the layout: the number of ranks that work, and what they share.
+/// The limits for the layout: the number of working ranks, and what they divide.
 LayoutLimits working_limits(const Job& job, const Request& request) {
   if (request.frozen_units >= job.units())
     throw_input(fmt::format("freeze.units = {}, but the model has {} units, so no unit would "
@@ -62,7 +62,7 @@ Plan plan_of(const Request& request, const Layout& layout, const LayoutLimits& l
 }
 
 /// Proves the exchanges of all buckets, except those with more holders than kMostHolders: a proof
-/// takes memory and time quadratic in the holders.
+/// takes memory and time quadratic in the number of holders.
 void require_exchanges(const Assignment& made) {
   constexpr std::size_t kMostHolders = 1024;
   std::vector<ExchangeShape> proven;

@@ -1,5 +1,5 @@
 // The eight steps of DualPipe and DualPipeV for one rank (DeepSeek-AI 2024, public implementation).
-// Invariant: microbatches of each side ascend for every kind of pass; every I precedes its W.
+// Invariant: on each side, every kind of pass takes microbatches in order; every I precedes its W.
 #pragma once
 
 #include <vector>

@@ -15,24 +15,24 @@ namespace concertina {
 /// If a rank belongs to several pipelines, their rows are merged by the time at which each pipeline
 /// alone would run them with unit costs, except for pairs of pipelines that the schedule orders
 /// itself. Throws Error{bad_input} if the layout does not match the schedule. `name` is for errors:
-/// a generator that omits actions is a fault of its author.
+/// a generator that omits actions has a bug.
 Plan expand(const Layout& layout, const Schedule& schedule, std::string_view name);
 
 /// A schedule given by name or in a file.
 struct GivenSchedule {
   Plan plan;               // compute actions; a file may also have transfers and reduction
-  std::string who, where;  // prefix and place of errors about it
-  bool named = false;      // whether I and W may be merged into B; a file is kept as it is
+  std::string who, where;  // prefix and location of errors about it
+  bool named = false;      // whether I and W may be merged into B; a file is kept unchanged
 };
 
-/// Throws Error{bad_input} if a plan of the layout could exceed kMostActions.
+/// Throws Error{bad_input} if a plan for the layout could exceed kMostActions.
 void require_size(const Layout& layout);
 
-/// Returns expand() of the schedule `name`, without regard to frozen units. Throws Error{bad_input}
-/// also if the schedule does not exist or could exceed kMostActions.
+/// Returns expand() of the schedule `name`, without regard to frozen units. Also throws
+/// Error{bad_input} if the schedule does not exist or could exceed kMostActions.
 GivenSchedule named_schedule(const Layout& layout, std::string_view name);
 
-/// Maximum number of actions of a plan: F, I, W and four transfers per microbatch and stage.
+/// Maximum number of actions in a plan: F, I, W and four transfers per microbatch and stage.
 std::int64_t most_actions(std::int64_t stages, std::int64_t microbatches);
 
 }  // namespace concertina

@@ -10,7 +10,7 @@
 namespace concertina {
 namespace {
 
-/// Throws if the rows of the file and its `copies` replicas contradict the rest of the config.
+/// Throws if the rows of the file and its `copies` replicas do not match the rest of the config.
 void require_fit(const Request& request, const LayoutLimits& limits) {
   const ScheduleFile& file = *request.file;
   const int rows = file.ranks(), copies = limits.world / rows;

@@ -27,11 +27,11 @@ int fitting_replicas(const ScheduleFile& file, int world, int microbatches);
 
 struct Request;
 /// Places replicas of the file's layout on all ranks, with units of these costs split by the
-/// request's partitioner. Throws Error{bad_input} if it fits neither request, model nor world.
+/// request's partitioner. Throws Error{bad_input} if it does not fit the request, model or world.
 Layout file_layout(const Request& request, const std::vector<double>& unit_costs,
                    const LayoutLimits& limits);
 
-/// Returns the file's plan repeated for each replica or, for a request with a layout, as it is.
+/// Returns the file's plan repeated for each replica or, for a request with a layout, unchanged.
 GivenSchedule file_schedule(const Request& request);
 
 }  // namespace concertina

@@ -1,5 +1,5 @@
 // Merges rows that share a rank.
-// Invariant: the result follows one order of time over all actions, so it cannot deadlock.
+// Invariant: the result orders all actions by time, so it cannot deadlock.
 #pragma once
 
 #include "parallel/generate/schedule_registry.h"

@@ -17,7 +17,7 @@ constexpr double kTolerance = 1e-9;  // tolerance for sums of shares and for tim
 /// The rows so far, and the next possible action of each rank.
 class ListRows {
  public:
-  /// `most` limits what each rank may keep, in microbatches of stages; empty: unlimited.
+  /// `most` limits what each rank may keep, in stage activations; empty: unlimited.
   ListRows(const RowJudge& judge, const std::vector<int>& most, double kept_for_weight)
       : judge_(judge),
         most_(most),

@@ -18,7 +18,7 @@ struct GreedyRule {
   enum class First { backward, forward, by_turns } first = First::backward;
   bool deep_forwards = true;  // whether the stage closest to the end of the pipeline goes first
   enum class Weights { at_once, when_idle, when_full } weights = Weights::when_idle;
-  std::vector<int> most;  // activations by rank; empty: unlimited
+  std::vector<int> most;  // stage activations by rank; empty: unlimited
 };
 
 /// Returns all combinations of options, under `most` and under tighter bounds that decrease from
@@ -43,8 +43,8 @@ std::vector<SteadyRule> steady_rules();
 std::optional<std::vector<std::vector<Action>>> greedy_rows(const RowJudge& judge,
                                                             const GreedyRule& rule);
 
-/// The same. `most` limits what each rank may keep, in microbatches of stages (empty: unlimited).
-/// `kept_for_weight` is as in kept_peak().
+/// Like greedy_rows(). `most` limits what each rank may keep, in stage activations (empty:
+/// unlimited). `kept_for_weight` is as in kept_peak().
 std::optional<std::vector<std::vector<Action>>> steady_rows(const RowJudge& judge,
                                                             const SteadyRule& rule,
                                                             const std::vector<int>& most,

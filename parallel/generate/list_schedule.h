@@ -2,7 +2,7 @@
 // idle rank from those that can run.
 // Invariant: an action starts only after everything that it needs has ended, so the rows cannot
 // deadlock. Costs are always F = I = W = 1 and B = 2: the order is generated once, for balanced
-// stages. Linear in the actions if the rule is.
+// stages. Linear in the number of actions if the rule is.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ class ListProgress {
   /// The lowest microbatch of `stage` whose F, or whose I or B (`backward`), has not started.
   int next_forward(int stage) const { return forwards_[stage]; }
   int next_backward(int stage) const { return backwards_[stage]; }
-  /// Microbatches of stages on `rank` between F and the end of W or B.
+  /// Number of stage activations on `rank` between F and the end of W or B.
   int saved(int rank) const { return saved_[rank]; }
   const PipelineShape& shape() const { return shape_; }
 
@@ -50,11 +50,11 @@ class ListProgress {
 };
 
 /// Returns the action that the idle `rank` starts: ready, not repeated, and in ascending order of
-/// microbatches per stage and kind. Nothing means that it waits for one step.
+/// microbatches per stage and kind. If it returns nothing, the rank waits for one step.
 using PickRule = std::function<std::optional<Action>(int rank, const ListProgress& progress)>;
 
-/// Runs until every stage has completed all microbatches. A rule without progress is a programming
-/// error.
+/// Runs until every stage has completed all microbatches. A rule that makes no progress is a
+/// programming error.
 Rows list_schedule(const PipelineShape& shape, const PickRule& rule);
 
 }  // namespace concertina

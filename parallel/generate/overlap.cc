@@ -51,7 +51,7 @@ class Pairing {
   bool is_pair(int node) const { return node < graph_.actions && paired_[node]; }
   bool done(int node) const { return waits_[node] < 0; }
 
-  /// Called when `node` alone waits for nothing more. A partner then waits only for its F.
+  /// Called when `node` itself has no more open waits. A partner then waits only for its F.
   void arrive(int node) {
     if (is_pair(node) && waits_[node + 1] > 1)
       held_.push_back(node);

@@ -20,16 +20,16 @@ Plan drop_frozen(Plan plan, const Layout& layout);
 Plan merge_input_weight(const IndexedPlan& plan);
 
 /// Marks an F as overlapped if the next action is a B or I of another microbatch that starts
-/// without a wait when the F ends (with unit costs) and can start together with it, that is, does
+/// without waiting when the F ends (with unit costs) and can start together with it, that is, does
 /// not depend on that F through other ranks. `plan` contains compute actions only and passes
 /// check(). No action moves, so the index stays valid, and overlaps do not introduce deadlocks.
 IndexedPlan pair_overlaps(IndexedPlan plan);
 
 /// Inserts SEND directly after the producer and RECV before the consumer where neighboring stages
-/// are on different ranks. All transfers follow one global order, by their producers' ends, in
-/// every row, so ranks never disagree, even with one stream per rank. Within that order, a RECV is
-/// posted one compute action before its consumer if possible. `costs` determine the ends; the
-/// default is unit costs, because the order is generated once, for balanced stages.
+/// are on different ranks. In every row, transfers follow one global order, that of their
+/// producers' ends, so ranks never disagree, even with one stream per rank. Within that order, a
+/// RECV is posted one compute action before its consumer if possible. `costs` determine the ends;
+/// the default is unit costs, because the order is generated once, for balanced stages.
 Plan add_transfers(const IndexedPlan& plan, const Costs& costs);
 Plan add_transfers(const IndexedPlan& plan);
 
@@ -40,7 +40,7 @@ Plan add_reduction(Plan plan);
 /// Runs the passes that `given` needs: drop_frozen(); merge_input_weight() for named schedules;
 /// pair_overlaps() if `overlap` and it has compute actions only; add_transfers() and
 /// add_reduction() if they are `due` and it has none; and STEP if it only has REDUCE, like
-/// PyTorch's files. An error before the first pass is an error of the schedule: throws RefusedPlan
+/// PyTorch's files. An error before the first pass is an error in the schedule: throws RefusedPlan
 /// (parallel/plan/plan_grid.h). An error after a pass is a programming error.
 Plan run_passes(GivenSchedule given, const Layout& layout, const Limits& due = {},
                 bool overlap = false);

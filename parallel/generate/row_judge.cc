@@ -18,7 +18,7 @@ struct HeldAction {
 /// Jackson's rule with preemption: of the available actions, run the one with the longest tail.
 double interrupted_length(std::vector<HeldAction> jobs) {
   std::ranges::sort(jobs, {}, &HeldAction::head);
-  std::priority_queue<std::pair<double, double>> ready;  // tail, seconds that are left
+  std::priority_queue<std::pair<double, double>> ready;  // tail, remaining seconds
   double now = 0, length = 0;
   for (std::size_t next = 0; next < jobs.size() || !ready.empty();) {
     if (ready.empty()) now = std::max(now, jobs[next].head);

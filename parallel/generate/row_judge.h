@@ -1,5 +1,5 @@
-// Duration of rows of F, I and W by a longest path, and a lower bound for any rows.
-// Invariant: nothing is allocated after construction; linear in actions.
+// Duration of rows of F, I and W as a longest path, and a lower bound for any rows.
+// Invariant: nothing is allocated after construction; linear in the number of actions.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ namespace concertina {
 /// 5.3).
 enum class Objective { step, span };
 
-/// Returns the peak of what a row of F, I and W (or B) keeps, in microbatches of stages: 1 from F
+/// Returns the peak of what a row of F, I and W (or B) keeps, in stage activations: 1 from F
 /// to I, `kept_for_weight` from I to W.
 double kept_peak(const std::vector<Action>& row, double kept_for_weight = 1);
 
@@ -26,7 +26,7 @@ class RowJudge {
 
   /// Returns the end time of the rows; infinity if they deadlock.
   double makespan(const std::vector<std::vector<Action>>& rows);
-  /// Returns the length of the rows by `objective`, in seconds; infinity if they deadlock.
+  /// Returns the length of the rows for `objective`, in seconds; infinity if they deadlock.
   double length(const std::vector<std::vector<Action>>& rows, Objective objective);
 
   int ranks() const { return ranks_; }
@@ -49,10 +49,10 @@ class RowJudge {
   std::vector<double> clock_, begin_;  // by rank; begin_ is the start of its first action
 };
 
-/// Returns a lower bound in seconds by `objective`. For the span: the work of the busiest rank. For
-/// the step: the maximum over ranks, each considered alone with preemption, where an action cannot
-/// start before the chain of messages to it, and the chain after it must still follow (Carlier's
-/// bound of 1982 for one machine, by Jackson's rule).
+/// Returns a lower bound in seconds for `objective`. For the span: the work of the busiest rank.
+/// For the step: the maximum over ranks, each considered alone with preemption, where an action
+/// cannot start before the chain of messages to it, and the chain after it must still follow
+/// (Carlier's one-machine bound, 1982, computed with Jackson's rule).
 double least_length(const RowJudge& judge, Objective objective);
 
 }  // namespace concertina

@@ -27,8 +27,8 @@ struct PipelineShape {
 
 /// Generates compute actions only (F, I, W, B), one row per rank of the shape.
 using Generator = Rows (*)(const PipelineShape& shape);
-/// The same for two opposite pipelines on one set of ranks. Those of `up` are numbered after
-/// `down`: stages from down.stages(), microbatches from down.microbatches.
+/// The same for two opposite pipelines on one set of ranks. `up` is numbered after `down`: its
+/// stages from down.stages(), microbatches from down.microbatches.
 using PairGenerator = Rows (*)(const PipelineShape& down, const PipelineShape& up);
 
 /// A property that a schedule claims for p ranks, m microbatches and v chunks.
@@ -42,15 +42,15 @@ inline std::optional<Claim> claim(bool published, double value, bool exact = tru
   return published ? std::optional(Claim{value, exact}) : std::nullopt;
 }
 
-/// A claim of a schedule in closed form.
+/// A claim about a schedule in closed form.
 struct ClosedForm {
   const char* text = "";  // the formula
   std::optional<Claim> (*value)(int p, int m, int v) = nullptr;
   std::optional<Claim> at(int p, int m, int v) const {
     return value == nullptr ? std::nullopt : value(p, m, v);
   }
-  /// Evaluates it for one replica. Formulas for opposite pipelines assume equal halves: there
-  /// is none if one pipeline has more microbatches than the other, since leaves are not split.
+  /// Evaluates it for one replica. Formulas for opposite pipelines assume equal halves: no claim
+  /// applies if one pipeline has more microbatches than the other, since leaves are not split.
   std::optional<Claim> on(const Layout& replica, int v) const;
 };
 
@@ -64,16 +64,16 @@ struct Schedule {
   PairGenerator generate_pair = nullptr;  // replaces `generate` if placement is `opposite`
   Placement placement = Placement::loop;
   Chunks chunks{};
-  bool any_layout = false;  // false: rejects layouts of another placement or number of chunks
+  bool any_layout = false;  // false: rejects layouts with other placements or numbers of chunks
   bool searched = false;    // found by search, which starts from the other schedules
-  int rank_step = 1;        // must divide the number of ranks of a pipeline
+  int rank_step = 1;        // must divide the number of ranks in a pipeline
   /// Its source and its rule.
   const char* about = "";
   /// Idle over ideal time of the rank where it is largest, from the start of its first action to
   /// the end of its last one, with F = I = W = 1 on every stage and free transfers: the definition
   /// of Qi et al. 2023 (section 5.3), under which ranks need not start or end together.
   ClosedForm bubble{};
-  /// Maximum number of microbatches of stages on a rank between F and the end of W or B. A rank's
+  /// Maximum number of stage activations on a rank between F and the end of W or B. A rank's
   /// share of the model is v stages; 1f1b saves p v.
   ClosedForm peak{};
 };
@@ -81,14 +81,14 @@ struct Schedule {
 /// Returns all schedules listed in meson.build, by name.
 std::span<const Entry<Schedule>> schedules();
 
-/// Returns how a replica must fold for `schedule`. `chunks` is the requested number (0: the default
-/// of the schedule). Throws Error{bad_input} with the rule if the schedule does not support it.
+/// Returns how a replica must fold for `schedule`. `chunks` is the requested number (0: the
+/// schedule's default). Throws Error{bad_input} with the rule if the schedule does not support it.
 Folding folding_of(const Entry<Schedule>& schedule, int chunks);
 
 /// Describes the required placement of stages, for example "2 chunks per rank in a wave".
 std::string describe(const Schedule& schedule);
 
-/// Returns the entry `name`; throws Error{bad_input} with the list of names if there is none.
+/// Returns the schedule `name`; throws Error{bad_input} with the list of names if there is none.
 const Entry<Schedule>& find_schedule(std::string_view name);
 
 }  // namespace concertina

@@ -17,7 +17,7 @@ namespace concertina {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kRounding = 1e-9;  // 4.1 x 10 chunks must give 41 microbatches of stages
+constexpr double kRounding = 1e-9;  // 4.1 x 10 chunks must give 41 stage activations
 
 /// One folding of a pipeline onto the ranks.
 struct SearchField {
@@ -92,7 +92,7 @@ class Search {
     return units ? std::min(options_.max_chunks, most) : options_.max_chunks;
   }
 
-  /// Returns the number of chunks implied by a file with costs of this many stages.
+  /// Returns the number of chunks implied by a file with costs for this many stages.
   int chunks_of(int rows) const {
     const int chunks = rows / options_.ranks;
     if (chunks * options_.ranks != rows)

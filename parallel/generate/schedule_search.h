@@ -1,7 +1,7 @@
-// Finds the best schedule for given costs and memory bound, over all foldings of a pipeline that
-// the registry's schedules use.
-// Every schedule is tried with all its numbers of chunks, up to a limit. Local moves start from the
-// default numbers (Chunks::usual) and from the number of the best named schedule.
+// Finds the best schedule for given costs and a given memory bound, over all foldings of a pipeline
+// that registered schedules use.
+// Every schedule is tried with every supported number of chunks, up to a limit. Local moves start
+// from the default number (Chunks::default_value) and from that of the best named schedule.
 // Invariant: pure and deterministic; the result passes check() and, according to simulate() and the
 // objective, is never longer than the best named schedule within the bound, at any tried number of
 // chunks.
@@ -24,7 +24,7 @@ namespace concertina {
 struct SearchProgress {
   std::string_view doing;  // name of a schedule, or "moves"
   int chunks = 1;
-  double best = 0;  // by the objective, of plans that fit; infinity: none yet
+  double best = 0;  // shortest length of a plan that fits; infinity: none yet
 };
 
 struct ScheduleSearch {
@@ -40,8 +40,8 @@ struct ScheduleSearch {
   /// The fraction of a microbatch's activations that W still needs after I: M_W / M_B of Qi et al.
   /// 2024 (arXiv 2401.10241, table 1). `train` keeps everything until W.
   double kept_for_weight = 1;
-  /// Whether opposite pipelines may be found. They keep two copies of the weights, but `memory`
-  /// only limits activations.
+  /// Whether the search may return opposite pipelines. They keep two copies of the weights, but
+  /// `memory` only limits activations.
   bool opposite = false;
   double free_bytes = std::numeric_limits<double>::max();  // available for proofs
   /// Called often; returning false ends the search with the best so far, once there is one.
@@ -53,13 +53,13 @@ constexpr int kMaxChunks = 8;
 
 /// Costs of the plans that a search creates.
 struct SearchCosts {
-  /// Returns the costs of a plan whose stages take `share` of a stage that is alone on its rank.
+  /// Returns the costs of a plan whose stages each take `share` of the time of a rank's only stage.
   std::function<Costs(const Layout& layout, const Plan& plan, double share, int leaves)> of;
-  std::optional<int> units{};  // number in the model, the maximum number of stages
-  std::optional<int> rows{};   // stages with given costs: the number in each pipeline
+  std::optional<int> units{};  // units in the model: the maximum number of stages
+  std::optional<int> rows{};   // stages in each pipeline, if their costs are given
 };
 
-/// A schedule of the registry that was tried with a number of chunks.
+/// A registered schedule that was tried with a given number of chunks.
 struct ScheduleTry {
   std::string schedule;
   int chunks = 1;

@@ -61,7 +61,7 @@ class Climb {
     return perfect() || (bounds_.keep_searching && !bounds_.keep_searching(seconds_));
   }
 
-  /// Offers the rows of the rules with a warm-up and a steady phase, within the effort.
+  /// Offers the rows from the rules with a warm-up and a steady phase, as far as the effort allows.
   void offer_steady() {
     std::int64_t actions = 0, left = bounds_.effort;
     for (const StageInfo& stage : judge_.stages())

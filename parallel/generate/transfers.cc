@@ -26,7 +26,7 @@ struct Posting {
   int slot = 0;
 };
 
-/// Returns the costs that order transfers: only those of stages and messages, with a positive
+/// Returns the costs that order transfers: only the costs of stages and messages, with a positive
 /// duration for each action, so that an action always ends after everything that it needs.
 Costs ordering_costs(const Layout& layout, const Costs& costs) {
   constexpr double kLeastShare = 1e-6;  // relative to the longest action
@@ -46,7 +46,7 @@ Costs ordering_costs(const Layout& layout, const Costs& costs) {
 }
 
 /// Returns all transfers in the order of their producers' ends, as postings by rank. A SEND is in
-/// its final slot, a RECV in its consumer's, the latest possible one.
+/// its final slot, a RECV in its consumer's slot, the latest possible one.
 std::vector<std::vector<Posting>> order_transfers(const IndexedPlan& it, const Costs& costs,
                                                   const std::vector<std::vector<int>>& cells) {
   const auto& [plan, layout, index] = it;
@@ -79,7 +79,7 @@ std::vector<std::vector<Posting>> order_transfers(const IndexedPlan& it, const C
 }
 
 /// Moves each RECV one cell ahead of its consumer if the order of transfers allows it: not before
-/// an earlier SEND, and ahead of the cell whose SEND is later in the order.
+/// an earlier SEND, and before any cell whose SEND is later in the order.
 void post_early(std::vector<Posting>& postings) {
   std::vector<int> earliest;
   int sent = 0;

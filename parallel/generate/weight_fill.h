@@ -8,7 +8,7 @@
 namespace concertina {
 
 struct WeightFill {
-  /// Microbatches of stages that a rank may save before a W precedes the next F.
+  /// Number of stage activations that a rank may save before a W precedes the next F.
   int limit = 1;
   /// Whether an idle rank starts the next microbatch on its first stage early, within `limit`.
   bool early_forwards = false;

@@ -2,7 +2,7 @@
 // of the best partition costs no more than the maximum, so only those ranges are tried: O(units^2)
 // for similar costs, O(units^2 parts) at most.
 // Of all optimal partitions it returns the one with the smallest sum of squared stage costs; ties
-// go to the earliest boundaries from the back, so the result depends on costs alone.
+// go to the earliest boundaries (last one first), so the result depends on costs alone.
 #include <algorithm>
 #include <limits>
 
@@ -20,7 +20,7 @@ struct Table {
 };
 
 /// `extend(value so far, cost of one more range)` returns the value with that range. Smaller is
-/// better, and it grows with both arguments. Of equal values, the range that starts first wins.
+/// better, and it grows with both arguments. Among equal values, the range that starts first wins.
 template <class Extend>
 Table solve(const std::vector<double>& prefix, int parts, Extend extend) {
   const int units = static_cast<int>(prefix.size()) - 1;

@@ -1,4 +1,4 @@
-// Precompiled header of the single-file schedules, partitioners, exchange schemes and policies.
+// Precompiled header for the single-file schedules, partitioners, exchange schemes and policies.
 #include <fmt/format.h>
 
 #include <algorithm>

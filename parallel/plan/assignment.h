@@ -23,8 +23,8 @@ struct Assignment {
 
   std::vector<int> working;         // ranks with a stage, ascending
   bool keeps_frozen_state = false;  // Job::keeps_frozen_state
-  /// Number of batches of the job in one step, with one update. The step's microbatches are those
-  /// of the batches in sequence. (step, batches) of each step determine the data it trains on.
+  /// Number of batches of the job in one step, with one update. The step's microbatches are the
+  /// microbatches of these batches, in sequence. (step, batches) determines the data of a step.
   int batches = 1;
   ExchangeChoice exchange{};  // exchange of gradients and weights between the owners of a bucket
 
@@ -37,8 +37,8 @@ struct Assignment {
   int working_index(int rank) const;
 };
 
-/// Returns the assignment of `job` to `world` ranks (0: those of the layout) with this layout and
-/// plan. The layout covers the microbatches of one or more batches of the job.
+/// Returns the assignment of `job` to `world` ranks (0: as many as in the layout) with this layout
+/// and plan. The layout covers the microbatches of one or more batches of the job.
 Assignment make_assignment(const Job& job, Layout layout, Plan plan, int world = 0);
 
 /// Number of elements in all tensors of `buckets`; a shared tensor counts once.

@@ -46,7 +46,7 @@ constexpr std::array kTexts{
              "RECV_F, F, SEND_F, RECV_B, B (or I, later W), SEND_B in this order for each "
              "microbatch and stage; F before F of the next stage, B after B of the next stage"},
     RuleText{Rule::channel_order, "channel_order",
-             "RECVs from a rank in the order in which that rank SENDs"},
+             "RECVs from a rank in the order of that rank's SENDs"},
     RuleText{Rule::leaf_order, "leaf_order",
              "gradients of a stage in the order of the microbatches, or as many leaves as "
              "microbatches, which allows any order (--leaves of `schedule`, numerics.leaves of "
@@ -109,7 +109,7 @@ Found check_deadlock(const Checked& it) {
   };
   const auto paired = [&] { return find(Channels::pairs, Rule::deadlock, "without buffering"); };
   if (!it.limits.transfers) return paired();
-  // A stream only adds waits to those of pairs, so a plan that passes need not be checked again.
+  // One stream only adds waits, so a plan that passes here also passes with one channel per pair.
   Found streamed =
       find(Channels::stream, Rule::stream_order, "with one stream of transfers per rank");
   if (!streamed) return std::nullopt;

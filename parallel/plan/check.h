@@ -17,7 +17,7 @@ struct Limits {
   bool transfers = true;      // SEND and RECV at every boundary between ranks; false: none at all
   bool reduction = true;      // REDUCE per stage and STEP per rank; false: none at all
   int leaf_microbatches = 1;  // microbatches per leaf of the canonical reduction tree
-  std::vector<int> peak_activations{};  // limit by rank, in microbatches of stages; empty: none
+  std::vector<int> peak_activations{};  // limit by rank, in stage activations; empty: none
 };
 
 /// Returns `limits` with `transfers` and `reduction` set according to `plan`.
@@ -30,7 +30,7 @@ enum class Rule {
   cover,          // missing, duplicate, or both B and I or W
   reduction,      // REDUCE or STEP is missing or precedes gradients that it needs
   overlap,        // not an F directly followed by a B or I of another microbatch
-  dependency,     // precedes an action of its own row that it needs
+  dependency,     // precedes an action in its own row that it needs
   channel_order,  // two ranks disagree on the order of their messages
   leaf_order,     // gradients within a leaf of the reduction tree not in ascending order
   memory,         // more activations saved than allowed
@@ -42,7 +42,7 @@ enum class Rule {
 /// Returns the name, such as "channel_order".
 std::string_view name_of(Rule rule);
 
-/// Returns one line of advice on a broken rule.
+/// Returns one line of advice on how to fix a broken rule.
 std::string_view advice_of(Rule rule);
 
 /// A missing action and the position where it belongs, possibly the end of the row.

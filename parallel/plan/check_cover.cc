@@ -103,8 +103,8 @@ Found check_size(const Plan& plan, const Layout& layout) {
   for (const std::vector<Action>& row : plan.rows) actions += row.size();
   if (begin.back() <= static_cast<std::int64_t>(actions)) return std::nullopt;
 
-  std::vector<bool> seen(actions + 1, false);  // a plan with only as many forwards lacks at least
-                                               // one
+  std::vector<bool> seen(actions + 1, false);  // among this many forwards, at least one must be
+                                               // missing
   for (const std::vector<Action>& row : plan.rows) {
     for (const Action& action : row) {
       if (action.kind != Kind::F || action.stage < 0 || action.stage >= std::ssize(stages))

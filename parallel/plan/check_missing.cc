@@ -7,7 +7,7 @@
 namespace concertina {
 namespace {
 
-/// Position of an action among those of one microbatch on one stage.
+/// Position of an action among the actions of one microbatch on one stage.
 int turn(Kind kind) {
   constexpr Kind kOrder[] = {Kind::RECV_F, Kind::F, Kind::SEND_F, Kind::RECV_B, Kind::B,
                              Kind::SEND_B, Kind::W, Kind::REDUCE, Kind::STEP};

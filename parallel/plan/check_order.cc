@@ -136,7 +136,7 @@ Found check_leaves(const Checked& it) {
 Found check_memory(const Checked& it) {
   const std::vector<int>& allowed = it.limits.peak_activations;
   if (allowed.empty()) return std::nullopt;
-  CONCERTINA_CHECK(std::ssize(allowed) == it.ranks(), "bounds for {} ranks of {}", allowed.size(),
+  CONCERTINA_CHECK(std::ssize(allowed) == it.ranks(), "bounds for {} of {} ranks", allowed.size(),
                    it.ranks());
   for (int rank = 0; rank < it.ranks(); ++rank) {
     int saved = 0, node = it.index.row_begin()[rank];

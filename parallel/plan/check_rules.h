@@ -24,7 +24,7 @@ struct Checked {
   Violation violation(Rule rule, std::string text, std::initializer_list<int> nodes) const;
 };
 
-/// Returns the violation that `action` is missing in the row of `rank`, with its expected position.
+/// Returns the violation that `action` is missing from row `rank`, with its expected position.
 Violation missing(const Plan& plan, int rank, const Action& action);
 
 /// Checks each action separately: it exists, is expected, is on the right rank and not repeated.
@@ -34,7 +34,7 @@ Found check_cover(const Checked& it);
 /// Checks that each overlapped F has a partner that does not depend on it. A partner of the same
 /// microbatch would: forwards of all stages precede the first backward.
 Found check_overlaps(const Checked& it);
-/// Checks that an action follows everything that it needs from its own row.
+/// Checks that an action follows everything in its own row that it needs.
 Found check_dependencies(const Checked& it);
 /// Checks that REDUCE follows all gradients of its stage. It may be inside a row, as in PyTorch's
 /// files, because the executor waits only at STEP, which ends a row.

@@ -49,8 +49,8 @@ class DeadlockReport {
   }
 
  private:
-  /// Head `from` waits for `message`, which waits for head `to`: either for `behind`, the message's
-  /// end that follows `to` in its row, or in the queue of `to` itself (`behind` is -1).
+  /// Head `from` waits for `message`, which waits for head `to`: for its end `behind`, which comes
+  /// after `to` in a row, or for its turn in the queue headed by `to` (`behind` is -1).
   struct Wait {
     int from = 0, message = 0, behind = -1, to = 0;
   };

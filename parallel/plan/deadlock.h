@@ -21,7 +21,7 @@ struct Cycle {
 
 /// Returns the shortest cycle in the state where the plan blocks, or nothing if it completes. The
 /// state does not depend on speeds, because each wait is for one particular event. The plan must
-/// meet the requirements of make_graph(), and both ends of a channel must agree on its order.
+/// meet the requirements of make_graph(), and both ends of a channel must order messages alike.
 std::optional<Cycle> find_deadlock(const Plan& plan, const PlanIndex& index, Channels channels);
 
 }  // namespace concertina

@@ -65,12 +65,12 @@ class RowsCheck {
       if (i > 0 && moves[i - 1].step > step)
         refuse(holder, fmt::format("has step {} after step {}", step, moves[i - 1].step));
       if (i > 0 && moves[i - 1].step == step && moves[i - 1].peer != peer)
-        refuse(holder, fmt::format("has messages of two peers ({} and {}) in step {}",
+        refuse(holder, fmt::format("has messages with two peers ({} and {}) in step {}",
                                    moves[i - 1].peer, peer, step));
     }
   }
 
-  /// Checks that the k-th message from one holder to another is the k-th that the other receives.
+  /// Checks that the k-th message from one holder to another is the k-th one received from it.
   void require_matches(std::size_t phase) const {
     std::vector<Seen> sent, received;
     for (int h = 0; h < holders_; ++h) {
@@ -93,7 +93,7 @@ class RowsCheck {
                        lacks ? one.from : one.to, one.step, phase));
   }
 
-  /// Checks that a share is sent whole, so that its holder then has no part of the chunk.
+  /// Checks that each share is sent exactly once, after all that is received for its chunk.
   void require_shares(int holder) const {
     constexpr int kNever = -1;
     std::vector<int> sent(at(holders_), kNever);  // by chunk: the phase in which it was sent

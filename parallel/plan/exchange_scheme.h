@@ -1,8 +1,8 @@
 // How the replicas of a bucket exchange gradients: which holder sends which share to whom, step by
 // step, until the owner of each chunk holds its whole gradient. Weights return along the same path
-// in reverse. Invariant: a scheme moves shares and cannot modify them. Shares are added in the tree
-// of the run (parallel/plan/reduction_tree.h), and rounding or compression would apply to leaves
-// before they move, so every scheme gives the same bits at every layout.
+// in reverse. Invariant: a scheme moves shares and cannot modify them. Shares are added in the
+// order of the run's tree (parallel/plan/reduction_tree.h), and rounding or compression would apply
+// to leaves before they move, so the result is bit-identical for every scheme and layout.
 #pragma once
 
 #include <optional>
@@ -59,12 +59,12 @@ struct ExchangeChoice {
   ExchangeShape shape(const std::vector<int>& ranks) const;
 };
 
-/// Returns the rows of all holders, proven correct. Within a phase, both ends of a message use the
-/// same step, in the same order. No holder sends to two peers in a step, or receives from two. Each
-/// holder sends each share except that of its own chunk once, after everything that it receives for
-/// that chunk. So every leaf reaches its owner once, and no order of unbuffered, untagged channels
-/// can hang, because waits are always for an earlier step or phase. Throws Error{bad_input} with
-/// the first violation.
+/// Returns the rows of all holders and verifies them. Within a phase, both ends of a message use
+/// the same step, in the same order. No holder sends to two peers in a step, or receives from two.
+/// Each holder sends every share except that of its own chunk once, after it has received all it
+/// ever will for that chunk. So every leaf reaches its owner once, and the exchange cannot hang
+/// even on unbuffered, untagged channels, because each wait is for an earlier step or phase. Throws
+/// Error{bad_input} for the first violation.
 std::vector<ExchangeRow> exchange_rows(const Entry<ExchangeScheme>& scheme,
                                        const ExchangeShape& shape);
 std::vector<ExchangeRow> exchange_rows(const ExchangeChoice& choice, const std::vector<int>& ranks);
@@ -89,13 +89,13 @@ struct PieceMerge {
   Piece left, right;
 };
 
-/// Returns the additions that `share` allows without others, in order, and applies them.
+/// Returns the additions that are possible within `share`, in order, and applies them to it.
 std::vector<PieceMerge> add_up(Share& share, int leaves);
 
 /// Simulates the shares during an exchange.
 class ShareFlow {
  public:
-  /// `own` is what each holder has summed locally, for every chunk. All arguments must outlive it.
+  /// `own`: what each holder has summed locally, for all chunks. Arguments must outlive the object.
   ShareFlow(const ExchangeScheme& scheme, const ExchangeShape& shape, const std::vector<Share>& own,
             int leaves);
   const ExchangeRow& row(int holder);

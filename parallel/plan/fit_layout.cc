@@ -90,7 +90,7 @@ void validate_ranks(const Layout& layout, int working, int world) {
                           counted(working, "rank"), world - count));
 }
 
-/// Returns the rule, and the grids for this or the next lower number of ranks that has any.
+/// Returns the grids that fit or, if there are none, the rule and the grids for fewer ranks.
 std::string grids_that_fit(const LayoutLimits& limits, const Folding& folding) {
   LayoutLimits nearest = limits;
   std::vector<Grid> grids = fitting_grids(nearest, folding);
@@ -109,7 +109,7 @@ std::string grids_that_fit(const LayoutLimits& limits, const Folding& folding) {
   return grids.empty() ? rule : rule + "; " + others;
 }
 
-/// Returns advice on leaves that let `pipelines` pipelines share the gradient sum.
+/// Returns advice on how many leaves let `pipelines` pipelines share the gradient sum.
 std::string leaves_advice(const LayoutLimits& limits, int pipelines) {
   int leaves = limits.microbatches;
   for (int divisor = limits.microbatches; divisor >= pipelines; --divisor)
@@ -137,8 +137,8 @@ std::string leaves_advice(const LayoutLimits& limits, int pipelines) {
       fmt::format("{}; or {}", leaves_advice(limits, pipelines), others));
 }
 
-/// Throws the first reason why no grid of `limits` has `pp` stages and `dp` replicas, with the
-/// grids that fit.
+/// Throws an error with the first reason why no grid within `limits` has `pp` stages and `dp`
+/// replicas, and with the grids that fit.
 [[noreturn]] void refuse_grid(const LayoutLimits& limits, std::optional<int> pp,
                               std::optional<int> dp, const Folding& folding) {
   const std::string others = grids_that_fit(limits, folding);

@@ -1,5 +1,5 @@
 // Whether a layout or a requested grid fits a model and a world.
-// Invariant: pure; every misfit is an Error{bad_input} that names the config key at fault.
+// Invariant: pure; every misfit throws an Error{bad_input} that names the config key to change.
 #pragma once
 
 #include <optional>
@@ -19,14 +19,14 @@ struct LayoutLimits {
 std::vector<Grid> fitting_grids(const LayoutLimits& limits, Folding folding = {});
 
 /// Returns the requested grid. A missing number follows from the world size. If both are missing,
-/// it is the fitting grid with the fewest stages (replicas have no bubble). Throws an error that
-/// lists the fitting grids.
+/// it is the fitting grid with the fewest stages (replicas have no bubble). If the request does not
+/// fit, throws an error that lists the grids that do.
 Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> dp,
          Folding folding = {});
 
-/// Throws the first error unless each pipeline covers every unit once and in order, the pipelines
-/// cover every microbatch once and never split a leaf, and limits.world ranks have a stage: all
-/// ranks or, if `world` is larger, any of [0, world).
+/// Throws an error for the first violation unless each pipeline covers every unit once and in
+/// order, the pipelines cover every microbatch once and never split a leaf, and limits.world ranks
+/// have a stage: all ranks or, if `world` is larger, any of [0, world).
 void validate(const Layout& layout, const LayoutLimits& limits, int world = 0);
 
 }  // namespace concertina

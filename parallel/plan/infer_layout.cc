@@ -14,7 +14,7 @@ struct Found {
   std::map<int, int> count;           // by rank, number of forwards
   std::map<int, int> passes;          // by microbatch, number of F and B (or I)
   std::map<int, Place> microbatches;  // by microbatch, the first forward
-  int rank = 0;                       // rank with most of the forwards
+  int rank = 0;                       // rank with the most forwards
 };
 using Stages = std::map<int, Found>;
 
@@ -127,8 +127,8 @@ class Inference {
     return placed(first, last, microbatches, before);
   }
 
-  /// Rejects the outlier: an item that has less than half of its `width` F and `width` B, while
-  /// most others have more.
+  /// Rejects the outlier: an item with fewer than half of its `width` F and `width` B, while most
+  /// items have more.
   template <class PlaceOf>
   void require_majority(const std::map<int, int>& passes, int width, const char* what,
                         PlaceOf place_of) const {
@@ -160,7 +160,7 @@ class Inference {
                            "microbatches of this one start at {}",
                            name(place), microbatch, next),
                {place});
-      // A microbatch with a backward only lacks its forward; check() reports where.
+      // check() reports the missing forward of a microbatch that has only a backward.
       while (microbatch > next && runs(first, last, next)) ++next;
       if (microbatch > next)
         refuse(Rule::range, fmt::format("{}: microbatch {} has no forward pass", name(place), next),

@@ -11,7 +11,7 @@ namespace concertina {
 
 /// Places each stage on the rank whose row contains its forwards, with one unit per stage of its
 /// pipeline. Consecutive stages that share half of their microbatches belong to one pipeline.
-/// Throws RefusedPlan (parallel/plan/plan_grid.h) at the action that contradicts the others.
+/// Throws RefusedPlan (parallel/plan/plan_grid.h) for the action that conflicts with the others.
 Layout infer_layout(const Plan& plan, const std::string& where);
 
 }  // namespace concertina

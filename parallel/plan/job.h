@@ -1,5 +1,5 @@
-// The facts of a run that never change, whatever the division of work.
-// Invariant: a pure value; equal jobs and seeds give equal bits under any Assignment.
+// The properties of a run that stay the same however its work is divided.
+// Invariant: a pure value; equal jobs and seeds give bit-identical results under any Assignment.
 #pragma once
 
 #include <cstdint>

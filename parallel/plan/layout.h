@@ -58,7 +58,7 @@ struct Grid {
   bool operator==(const Grid&) const = default;
 };
 
-/// The rank, of p, that runs stage s of a pipeline.
+/// Which of the p ranks runs stage s of a pipeline.
 enum class Placement {
   loop,  // s % p: neighbors on adjacent ranks, chunk after chunk
   wave,  // back and forth: every second chunk in descending order, so one rank has both ends (V)

@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// Memory and traffic of a rank for the change of a bucket: bytes of blocks to allocate, bytes to
+/// Memory and traffic that a rank needs to change a bucket: bytes of blocks to allocate, bytes to
 /// release afterwards, and bytes to send.
 struct Demand {
   int rank = 0;
@@ -22,7 +22,7 @@ struct Demand {
 
 struct BucketChange {
   std::size_t bucket = 0;
-  std::vector<std::size_t> copies;  // copies of the bucket; they begin before its blocks are
+  std::vector<std::size_t> copies;  // copies of the bucket; they are filled before its blocks are
                                     // released
   std::vector<Move> moves;
   std::vector<Demand> demands;  // by ascending rank
@@ -131,8 +131,8 @@ class ChangeFinder {
   std::map<int, Demand> demands_;
 };
 
-/// Buckets with equal demands on the same ranks differ only in size. Those of one class are handled
-/// in order, and only the first of each class is compared with the other classes.
+/// Groups changes that differ only in size into classes. The changes in a class are handled in
+/// order, and only the next one of each class is compared with the other classes.
 std::vector<std::vector<BucketChange>> classes_of(std::vector<BucketChange> changes,
                                                   const Assignment& from, const Assignment& to) {
   std::map<std::vector<std::vector<int>>, std::vector<BucketChange>> classes;
@@ -151,8 +151,8 @@ using Classes = std::vector<std::vector<BucketChange>>;
 
 /// Selects the next change.
 enum class Order {
-  even,     // of the class that has moved the least, so every round has the same mix
-  sparing,  // the one with the smallest excess over the ranks' larger states
+  even,     // from the class that has moved the smallest fraction, so all rounds are alike
+  sparing,  // the change with the smallest excess over the ranks' larger states
 };
 
 /// Packs changes into rounds.
@@ -212,7 +212,7 @@ class RoundPacker {
     return static_cast<double>(bytes);
   }
 
-  /// Returns the maximum excess of any rank over its larger state if this change came next, alone.
+  /// Returns the maximum excess of any rank over its larger state if only this change came next.
   /// Negative if all ranks have free memory.
   double excess_of(const BucketChange& change) const {
     double most = -std::numeric_limits<double>::infinity();

@@ -1,7 +1,7 @@
-// The data that moves when a run changes its assignment. Pure, so it is known in advance.
-// Invariants: each byte that a rank lacks travels once, from the nearest rank that holds it; data
-// that is already in place does not move; rounds are ordered so that no rank exceeds its larger
-// state by more than the budget, or by one bucket if the budget is smaller.
+// The data that moves when a run changes its assignment. The computation is pure, so the moves are
+// known in advance. Invariants: each byte that a rank lacks travels once, from the nearest rank
+// that holds it; data that is already in place does not move; rounds are ordered so that no rank
+// exceeds its larger state by more than the budget, or by one bucket if the budget is smaller.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace concertina {
 
-/// Elements [begin, end) of a bucket, to another rank or another block of the same rank.
+/// Moves elements [begin, end) of a bucket to another rank or another block of the same rank.
 struct Move {
   std::size_t bucket = 0;
   bool kinds = false;  // whether it moves the optimizer's tensors of this range rather than the
@@ -25,10 +25,10 @@ struct Move {
 };
 
 /// Returns the part of `bucket` whose optimizer state `rank` keeps. Null if it does not hold the
-/// bucket, or if the bucket is always frozen or exists in one assignment (Bucket::copy_of).
+/// bucket, or if the bucket is always frozen or exists in only one assignment (Bucket::copy_of).
 const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank);
 
-/// Whether the rank's part of the bucket, if any, is the same in both, so nothing moves.
+/// Whether the rank's part of the bucket, if any, is the same before and after, so it stays.
 bool keeps_own_state(const Assignment& from, const Assignment& to, std::size_t bucket, int rank);
 
 /// Whether `rank` holds the weights of `bucket`, which may not exist in the assignment.
@@ -59,8 +59,8 @@ struct MovePlan {
   std::size_t bytes(std::size_t kinds) const;
 };
 
-/// Returns the moves between two assignments of one job to one world, with `kinds` tensors of the
-/// optimizer. `hosts` is by rank (empty: a single host). `budget` is the memory that a rank may use
+/// Returns the moves between two assignments of one job to one world, for an optimizer with `kinds`
+/// tensors. `hosts` is by rank (empty: a single host). `budget` is the memory that a rank may use
 /// in addition to its larger state, in bytes (0: a quarter of that state).
 MovePlan plan_moves(const Assignment& from, const Assignment& to, std::size_t kinds,
                     const std::vector<int>& hosts = {}, std::size_t budget = 0);

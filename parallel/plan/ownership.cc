@@ -74,7 +74,7 @@ std::vector<std::size_t> share_tensors(const Bucket& bucket, const std::vector<d
     before[t + 1] = before[t] + static_cast<double>(bucket.tensors[t].count) +
                     (extra ? extra(bucket.tensors[t]) : 0);
   constexpr double kNever = std::numeric_limits<double>::infinity();
-  // cost[h][t]: of holders h and later, if they have tensors t and later.
+  // cost[h][t]: lowest cost of holders h and later if they have tensors t and later.
   std::vector<std::vector<double>> cost(holders + 1, std::vector<double>(tensors + 1, kNever));
   std::vector<std::vector<std::size_t>> end(holders, std::vector<std::size_t>(tensors + 1, 0));
   cost[holders][tensors] = 0;

@@ -1,7 +1,7 @@
 // Which holder of a bucket owns which part of it. The owner reduces the part's gradient, keeps its
 // optimizer state, updates and saves it (stage 1 of Rajbhandari et al. 2020).
-// Invariants: parts are contiguous, disjoint, cover the bucket and are split between blocks of the
-// canonical grid (core/model/model_spec.h), so norms and hashes do not depend on the split.
+// Invariants: parts are contiguous and disjoint, cover the bucket and begin at block boundaries of
+// the canonical grid (core/model/model_spec.h), so norms and hashes do not depend on the split.
 #pragma once
 
 #include <functional>
@@ -37,14 +37,14 @@ struct BucketOwners {
   /// Index of `rank` in `ranks`, or -1 if it does not hold the bucket.
   int index_of(int rank) const;
 };
-/// The cost of a whole tensor's update beyond its elements, as an equivalent number of elements.
+/// Cost of a whole tensor's update beyond that of its elements, as an equivalent element count.
 using ExtraCost = std::function<double(const BucketTensor&)>;
 /// FLOPs of matrix products that take as long as the rest of one element's update.
 inline constexpr double kFlopsPerElement = 128;
 
-/// `whole_tensors`: parts begin and end at tensor boundaries, chosen so that costs are balanced
-/// over all buckets of a rank. Parts of one bucket may differ considerably. `extra` may be null and
-/// is used only for whole tensors.
+/// `whole_tensors`: parts begin and end at tensor boundaries, chosen to balance the ranks' total
+/// costs over all buckets. Parts of one bucket may differ considerably. `extra` may be null and is
+/// used only for whole tensors.
 std::vector<BucketOwners> assign_owners(const std::vector<Bucket>& buckets, const Layout& layout,
                                         bool whole_tensors = false, const ExtraCost& extra = {});
 

@@ -62,7 +62,7 @@ std::vector<UnitRange> partition(const std::vector<double>& costs,
   const int units = static_cast<int>(costs.size()), parts = static_cast<int>(factors.size());
   std::vector<UnitRange> ranges = partition(costs, parts);
   if (std::ranges::count(factors, factors[0]) == parts) return ranges;
-  // best[k][n]: smallest maximum for the first n units in k parts; start: where the last begins.
+  // best[k][n]: smallest maximum for the first n units in k parts; start: where part k begins.
   constexpr double kNever = std::numeric_limits<double>::infinity();
   std::vector best(parts + 1, std::vector(units + 1, kNever));
   std::vector start(parts + 1, std::vector(units + 1, 0));

@@ -28,7 +28,7 @@ class GraphBuilder {
  private:
   void edge(int from, int to) { edges_.emplace_back(from, to); }
 
-  /// Adds one node per SEND and RECV, ordered after the previous one on the same channel.
+  /// Adds one node per pair of SEND and RECV, ordered after the previous one on its channel.
   void add_transfers() {
     std::vector<int> newest(index_.channels(), -1);  // by channel, the latest transfer
     for (int rank = 0; rank < static_cast<int>(plan_.rows.size()); ++rank) {

@@ -13,8 +13,8 @@
 namespace concertina {
 
 /// Number of buffers of a rank for gradients in flight to the previous stage, and for outputs of
-/// frozen stages in flight to the next one: messages without an answer. The B or I (or F) that
-/// needs one more waits for the oldest of these SEND_Bs (or SEND_Fs) of its rank.
+/// frozen stages in flight to the next one: messages without an answer. A B or I (or F) that needs
+/// one more waits for its rank's oldest SEND_B (or SEND_F) in flight.
 inline constexpr int kSendBuffers = 2;
 
 /// How messages wait for each other, always without buffering; posts do not block.
@@ -36,12 +36,12 @@ struct PlanGraph {
   std::vector<int> edge_begin, edge_to;
 
   int nodes() const { return actions + static_cast<int>(transfers.size()); }
-  /// A topological order, without nodes on a cycle and those that depend on one.
+  /// A topological order that omits nodes on a cycle and nodes that depend on one.
   std::vector<int> order() const;
 };
 
-/// `index` belongs to `plan` and `layout`. The plan contains every action exactly once, in a valid
-/// order within each row, with transfers either at all stage boundaries or at none.
+/// `index` belongs to `plan`. The plan contains every action exactly once, in a valid order within
+/// each row, with transfers either at all stage boundaries or at none.
 PlanGraph make_graph(const Plan& plan, const PlanIndex& index, Channels channels);
 
 }  // namespace concertina

@@ -10,14 +10,14 @@
 
 namespace concertina {
 
-/// Draws the rows of ranks with a marked action (of small plans: all rows), with the actions around
-/// the marks, which are in brackets. "..9:" means that actions before action 9 are omitted. A
-/// missing action is drawn where it belongs, as [+0F1]. Empty if there are neither marks nor a gap.
+/// Draws the rows that contain a marked action (all rows of a small plan) around the marks. Marked
+/// actions are in brackets. "..9:" means that actions before action 9 are omitted. A missing action
+/// is drawn where it belongs, as [+0F1]. Empty if there are neither marks nor a gap.
 std::string grid_around(const Plan& plan, const std::vector<Place>& places,
                         const std::optional<Gap>& gap = {});
 
-/// A plan that breaks a rule. The message contains the counter-example and an excerpt of the plan;
-/// the fix is the rule's advice.
+/// Reports a plan that breaks a rule. The message contains the counter-example and an excerpt of
+/// the plan; the fix is the rule's advice.
 class RefusedPlan : public Error {
  public:
   /// `who` precedes the description of the error.

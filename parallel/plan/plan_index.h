@@ -19,10 +19,10 @@ struct StageInfo {
   // Depend on the frozen prefix of units (Layout::frozen_units).
   bool trains = true;              // it has units that train; otherwise it only runs F
   bool keeps_input = false;        // whether its gradients need its input
-  bool gives_gradient = false;     // whether it gives one to the previous stage, which trains
+  bool gives_gradient = false;     // whether it gives a gradient to the previous stage
   bool sends_gradient = false;     // whether the previous stage is on another rank
   bool receives_gradient = false;  // whether a gradient arrives from another rank
-  /// Whether its output gets no answer, so that only the send itself shows its arrival.
+  /// Whether its output gets no answer, so only a completed send shows that it has arrived.
   bool sends_unanswered() const { return remote_next && !trains; }
 };
 
@@ -74,8 +74,8 @@ class PlanIndex {
   std::vector<int> node_;        // by cell and kind
 };
 
-/// A plan of a layout with its index, shared by passes. The index is as large as the layout, even
-/// if the plan is not: call check_size() first.
+/// A plan for a layout, with its index, that several passes share. The index is as large as the
+/// layout, even if the plan is not: call check_size() first.
 struct IndexedPlan {
   IndexedPlan(Plan its_plan, const Layout& its_layout)
       : plan(std::move(its_plan)), layout(its_layout), index(plan, layout) {}

@@ -37,11 +37,11 @@ struct RowMemory {
   int output_grads = 0;
   /// Gradients to a remote previous stage, live from B or I until their SEND_B is known to be
   /// complete. The pool has min(kSendBuffers, SEND_Bs of the row) buffers; when all are in use, the
-  /// next B or I first waits for the oldest SEND_B. Checker and simulator include that wait.
+  /// next B or I first waits for the oldest SEND_B. The checker and the simulator include it.
   int input_grads = 0;
   /// Outputs of a frozen stage to a remote next stage, live from F until their SEND_F is known to
-  /// be complete. They have no answering gradient, so they work like input_grads: min(kSendBuffers,
-  /// these SEND_Fs).
+  /// be complete. No gradient answers them, so the pool works like input_grads and has
+  /// min(kSendBuffers, such SEND_Fs) buffers.
   int frozen_outputs = 0;
   /// Boundary buffers of all roles.
   int boundaries() const { return inputs + outputs + output_grads + input_grads + frozen_outputs; }

@@ -1,7 +1,7 @@
 // The canonical order in which gradients are summed over microbatches.
 // S leaves, each of M/S microbatches accumulated in ascending order, under one fixed binary tree.
-// Invariant: the tree depends only on S, so any distribution of the leaves over ranks gives equal
-// bits.
+// Invariant: the tree depends only on S, so the sum is bit-identical for any distribution of the
+// leaves over ranks.
 #pragma once
 
 #include <compare>
@@ -24,8 +24,8 @@ struct TreeSplit {
 TreeSplit split(TreeNode node);
 
 /// The default of `numerics.leaves`: the largest divisor of `microbatches` that is at most 16. It
-/// depends only on the microbatches, so a config gives the same bits at every world size. With
-/// `step`, a divisor of `microbatches`, only multiples of `step` are considered.
+/// depends only on the microbatches, so a config gives bit-identical results at every world size.
+/// With `step`, a divisor of `microbatches`, only multiples of `step` are considered.
 int default_leaves(int microbatches, int step = 1);
 
 /// sum(left) += sum(right); the result represents both.
@@ -35,7 +35,7 @@ struct TreeMerge {
 };
 
 /// Returns the additions, in order, that `nodes` of the tree over `leaves` leaves allow. Nodes must
-/// be disjoint. `nodes` becomes the remaining ones, ascending: the root if they have every leaf.
+/// be disjoint. `nodes` becomes the remaining nodes, ascending: the root if all leaves are there.
 std::vector<TreeMerge> merges(std::vector<TreeNode>& nodes, int leaves);
 
 }  // namespace concertina

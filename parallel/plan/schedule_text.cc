@@ -29,7 +29,7 @@ constexpr std::array<std::pair<Kind, std::string_view>, 10> kNames{{
     {Kind::STEP, "STEP"},
 }};
 
-/// Actions of PyTorch's runtime only, and whether they have a microbatch.
+/// Actions that only PyTorch's runtime needs, and whether they have a microbatch.
 constexpr std::array<std::pair<std::string_view, bool>, 5> kNotes{{
     {"UNSHARD", false},
     {"RESHARD", false},
@@ -197,7 +197,7 @@ std::string to_text(const Plan& plan) {
   return text;
 }
 
-/// Ignores blank lines at the end; one before a row is an error. PyTorch's csv.reader takes it for
+/// Ignores blank lines at the end; one before a row is an error. PyTorch's csv.reader treats it as
 /// an idle rank, but neither its schedules nor our layouts have such a rank.
 Plan parse_plan(std::string_view text, const std::string& where) {
   Plan plan;

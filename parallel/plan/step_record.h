@@ -13,7 +13,7 @@
 namespace concertina {
 
 /// When an action ran. `start` is after the wait for its input. The two actions of an overlapped
-/// pair have the same start and end; `busy` is the share of each.
+/// pair have the same start and end; `busy` is each one's share of that time.
 struct ActionTime {
   double start = 0, end = 0;
   double busy = 0;  // end - start, except for overlapped actions
@@ -27,7 +27,7 @@ enum class WaitFor {
   weights,    // updated parts of the other holders
 };
 
-/// A period in which this rank only waited, and copied arriving data.
+/// A period in which this rank did nothing but wait and copy arriving data.
 struct WaitTime {
   WaitFor what = WaitFor::receive;
   Action transfer;  // for receive and send: the action that posted it
@@ -43,7 +43,7 @@ struct Completion {
 
 /// Memory in use.
 struct MemoryUse {
-  int activations = 0;             // microbatches of stages between F and the end of B or W
+  int activations = 0;             // (stage, microbatch) pairs between F and the end of B or W
   std::size_t saved_bytes = 0;     // saved activations, and data between I and W
   std::size_t boundary_bytes = 0;  // inputs, outputs and their gradients
 };
@@ -55,13 +55,13 @@ struct MemorySample {
 
 struct StepRecord {
   std::int64_t step = 0;
-  double stage_seconds = 0;         // inside calls of stages
-  double start = 0, end = 0;        // excluding the preceding loading of data
+  double stage_seconds = 0;         // spent in calls to stages
+  double start = 0, end = 0;        // excluding the data loading before it
   std::vector<ActionTime> actions;  // parallel to the rank's row of the plan
   std::vector<WaitTime> waits;      // ordered by time
   std::vector<Completion> completions;
-  std::vector<MemorySample> memory;  // sampled at the start and end of each action; recorded steps
-                                     // only
+  std::vector<MemorySample> memory;  // sampled at the start and end of each action, in recorded
+                                     // steps only
 };
 
 /// Seconds of waits within [time.start, time.end].
@@ -71,7 +71,7 @@ double waited(const StepRecord& record, const ActionTime& time);
 struct StepPace {
   std::array<double, 4> compute{};   // seconds of an F, I, W, B, without waits
   std::array<double, 2> sent{};      // start of SEND_F, SEND_B, on the rank's clock
-  std::array<double, 2> received{};  // when the data of RECV_F, RECV_B was seen to have arrived
+  std::array<double, 2> received{};  // when the data of RECV_F, RECV_B was first seen to be there
 };
 StepPace pace_of(const std::vector<Action>& row, const StepRecord& record);
 

@@ -1,6 +1,6 @@
 // AutoFreeze (Liu et al. 2021, "AutoFreeze: Automatically Freezing Model Blocks to Accelerate
 // Fine-tuning"; gradient norm test): between two decisions, the gradient norm of layer l changes by
-// g(T-1) - g(T)| / g(T-1). A leading active layer freezes if its change and those of all preceding
+// |g(T-1) - g(T)| / g(T-1). A leading active layer freezes if its change and those of all preceding
 // active layers are below a percentile of the changes of all active layers.
 #include <algorithm>
 #include <cmath>
@@ -62,7 +62,7 @@ FreezePolicy policy_autofreeze() {
   return {
       .decide = decide,
       .options = {{"percentile", 50.0,
-                   "percentile of the changes of gradient norms; leading layers with a smaller "
+                   "percentile of the changes in gradient norms; leading layers with a smaller "
                    "change freeze",
                    0, 100}},
       .records = records,

@@ -8,7 +8,7 @@ std::vector<double> foreseen_course(const FreezeRules& rules, int epochs,
                                     std::int64_t steps_per_epoch) {
   if (rules.policy->plan_skips != nullptr)
     throw_input(
-        fmt::format("freeze.policy = \"{}\" skips weight gradients and freezes no layer; its "
+        fmt::format("freeze.policy = \"{}\" skips weight gradients and freezes no layers; its "
                     "effect is recorded in the run's freeze event",
                     rules.name),
         "freeze.policy", "a policy that freezes layers, such as pipetransformer");

@@ -1,6 +1,6 @@
 // A freeze policy decides, from the history of the run, how many leading layers to freeze or which
 // weight gradients to skip. Invariant: pure; a decision depends only on the view and the options.
-// Both have the same bits on every rank and at every layout, so all ranks make the same decision.
+// Both are bit-identical on every rank and for every layout, so all ranks make the same decision.
 // No code refers to a policy by name.
 #pragma once
 
@@ -27,7 +27,7 @@ struct FreezeRecord {
   std::vector<double> grad_norm{};  // by layer, root mean square since the last record; 0: frozen
   /// By layer, |w - r| / |w| with the reference snapshot r; empty: there is no snapshot.
   std::vector<double> drift{};
-  bool reference = false;  // this decision took a snapshot, the reference of later drift
+  bool reference = false;  // this decision took a snapshot, the reference for later drift
 
   bool operator==(const FreezeRecord&) const = default;
 };
@@ -44,15 +44,15 @@ struct FreezeView {
   std::span<const FreezeRecord> history{};
   /// The memory of the policy's last decision; empty at first.
   std::span<const double> memory{};
-  /// The plan of plan_skips() at the start of the run; empty for other policies. Never null.
+  /// The plan that plan_skips() made at the start of the run; empty for other policies. Never null.
   const SkipPlan* skips = nullptr;
 
   const FreezeRecord& now() const { return history.back(); }
 };
 
 struct FreezeDecision {
-  int frozen = 0;                // leading layers, from now on
-  double statistic = 0;          // the number on which the decision is based, finite
+  int frozen = 0;                // number of leading layers frozen from now on
+  double statistic = 0;          // the finite number on which the decision is based
   std::string reason{};          // explanation for the user
   bool take_reference = false;   // take a snapshot of the current weights
   std::vector<double> memory{};  // input of the next decision: at most 4 numbers, and 2 per layer
@@ -68,9 +68,9 @@ struct FreezePolicy {
   /// Returns how many layers to freeze. freeze_rules.h enforces the bound, and that frozen layers
   /// stay frozen.
   FreezeDecision (*decide)(const FreezeView& view, const OptionValues& options) = nullptr;
-  /// Its options: the config keys `freeze.<name>`. No two policies share a name.
+  /// Its options: the config keys `freeze.<name>`. No two policies share an option name.
   std::vector<Option> options{};
-  /// Other keys of [freeze] that a run reads for it.
+  /// Other keys in [freeze] that a run with this policy reads.
   std::vector<std::string_view> keys{"freeze.every", "freeze.after", "freeze.max",
                                      "freeze.unfreeze"};
   bool says_when = false;  // whether its options are times, so it need not wait for the warm-up
@@ -85,7 +85,7 @@ struct FreezePolicy {
   /// Null: none.
   SkipPlan (*plan_skips)(const Job& job, const Assignment& start,
                          const OptionValues& options) = nullptr;
-  /// Throws Error{bad_input} if options contradict each other or the model; may be null.
+  /// Throws Error{bad_input} if options are incompatible with each other or the model; may be null.
   void (*check)(const OptionValues& options, int layers, int most) = nullptr;
   /// Returns the names of options whose time is after decision `last`; may be null or return "".
   std::string (*unreached)(const OptionValues& options, const FreezeRecord& last) = nullptr;

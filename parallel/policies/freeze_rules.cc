@@ -18,7 +18,7 @@ bool is_finite(const FreezeRecord& record) {
          all_finite(record.grad_norm) && all_finite(record.drift);
 }
 
-/// Whether the policy is not called yet.
+/// Whether it is too early to call the policy.
 bool waits(const FreezeRules& rules, const FreezeRecord& now) {
   return now.step < rules.after && now.frozen == 0;
 }
@@ -106,7 +106,7 @@ FreezeSums add_step(FreezeSums sums, double loss, double lr,
     sums.finite = true;
     sums.squares.assign(squared_norms.size(), 0);
   }
-  CONCERTINA_CHECK(sums.squares.size() == squared_norms.size(), "norms of {} and of {} layers",
+  CONCERTINA_CHECK(sums.squares.size() == squared_norms.size(), "norms of {} layers, then of {}",
                    sums.squares.size(), squared_norms.size());
   ++sums.steps;
   sums.finite = add_finite(sums.loss, loss) && sums.finite;

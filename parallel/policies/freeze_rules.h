@@ -27,8 +27,8 @@ struct FreezeRules {
   /// Number of steps to complete before the policy is called for the first time.
   std::int64_t after = 0;
   bool warms_up = false;  // whether `after` is the end of the learning rate's warm-up
-  /// `loss`: when the loss exceeds the lowest one by this fraction. `lr`: when it first rises after
-  /// a fall, which is the restart of a schedule rather than a warm-up.
+  /// `loss`: when the loss exceeds the lowest so far by this fraction. `lr`: when it first rises
+  /// after a fall, which is the restart of a schedule rather than a warm-up.
   double rise = 0;
 };
 
@@ -66,7 +66,7 @@ FreezeSums add_step(FreezeSums sums, double loss, double lr, std::span<const dou
 /// Returns the record of a decision point, without its drift. Requires at least one added step.
 FreezeRecord record_of(const FreezeSums& sums, std::int64_t step, double epoch, int frozen);
 
-/// Returns the options of all policies, at their defaults.
+/// Returns the default options of all policies.
 OptionValues default_freeze_options();
 
 /// Returns the rules of policy `name` for a model of `layers` layers, of which at most `most` may

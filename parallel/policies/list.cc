@@ -121,7 +121,7 @@ FreezePolicy policy_list() {
       .foreseen = true,
       .check = check,
       .unreached = unreached,
-      .about = "a table of epochs or steps and frozen layers (freeze.at)"};
+      .about = "as many layers as a table of epochs or steps specifies (freeze.at)"};
 }
 
 }  // namespace concertina

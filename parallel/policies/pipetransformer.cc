@@ -1,8 +1,8 @@
 // PipeTransformer (He et al., ICML 2021, equation 1): L(0) = 0, and at decision T
 //   L(T) = min(L(T-1) + alpha (L - L(T-1)), argmin over the active layers of the gradient norm).
 // Layers count from 1: the layer with the smallest norm is the last one to freeze. L(T) is kept as
-// a real number, and its rounded value freezes. The published code uses the ceiling of L (1 - (1 -
-// alpha)^T), which is the same if the second term never applies.
+// a real number; rounded, it is the number of frozen layers. The published code uses the ceiling of
+// L (1 - (1 - alpha)^T), which is the same if the second term never applies.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@
 namespace concertina {
 namespace {
 
-/// Differences below this are rounding errors of alpha: 12 layers times 0.3333333 are 4.
+/// Differences below this are due to the rounding of alpha: 12 layers times 0.3333333 is 4.
 constexpr double kWhole = 1e-6;
 
 /// The active layer with the smallest gradient norm, from 1, or `view.layers` if none is active.
@@ -48,8 +48,8 @@ FreezePolicy policy_pipetransformer() {
                              {"ceil", "floor"})},
           .foreseen = true,
           .about =
-              "at most a fraction alpha of the rest, up to the layer with the smallest gradient "
-              "norm (PipeTransformer, He et al. 2021, equation 1)"};
+              "at most a fraction alpha of the remaining layers, up to the layer with the smallest "
+              "gradient norm (PipeTransformer, He et al. 2021, equation 1)"};
 }
 
 }  // namespace concertina

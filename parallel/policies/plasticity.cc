@@ -31,7 +31,7 @@ std::size_t measured(std::span<const FreezeRecord> history, std::size_t window) 
   return count;
 }
 
-/// Mean change of a layer between decisions, over the last `window` of them.
+/// Mean change of a layer between decisions, over the last `window` decisions.
 double smoothed_change(std::span<const FreezeRecord> history, std::size_t window, std::size_t l) {
   double sum = 0;
   for (std::size_t i = history.size() - window; i < history.size(); ++i) {
@@ -73,7 +73,7 @@ FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
     decision = converged(view, window, option<double>(options, "tolerance"));
   } else {
     decision = {.frozen = view.now().frozen,
-                .reason = fmt::format("changes of layers are known for {}, but the window has {}",
+                .reason = fmt::format("changes of layers are known for {}, but the window needs {}",
                                       counted(static_cast<std::int64_t>(have), "decision"), window),
                 .memory = {view.memory.begin(), view.memory.end()}};
   }
@@ -102,8 +102,8 @@ FreezePolicy policy_plasticity() {
           .wants_reference = true,
           .records = records,
           .about =
-              "leading layers that have almost stopped changing from a snapshot (after Egeria, "
-              "Wang et al. 2023)"};
+              "leading layers that have almost stopped changing relative to a snapshot (after "
+              "Egeria, Wang et al. 2023)"};
 }
 
 }  // namespace concertina

@@ -1,7 +1,7 @@
-// Units that skip their weight gradients in turn: which units in which step.
-// Invariants: pure; what a step skips depends only on seed, step and groups, so it is the same on
-// every rank and at every layout; in each step, each group skips its specified number of units, and
-// all units of a group of n skip equally often in the steps n i + 1 .. n i + n.
+// Which units skip their weight gradients in which step; units take turns.
+// Invariants: pure; what a step skips depends only on the seed, the step and the groups, so it is
+// the same on every rank and for every layout; in each step, each group skips its specified number
+// of units, and all units of a group of n skip equally often in the steps n i + 1 .. n i + n.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace concertina {
 
 struct SkipGroup {
   std::vector<int> units;  // units of the model, ascending
-  int skipped = 0;         // number of them per step
+  int skipped = 0;         // number of units that skip per step
 
   bool operator==(const SkipGroup&) const = default;
 };
@@ -22,7 +22,7 @@ struct SkipGroup {
 /// The weight gradients that a run skips, decided once.
 struct SkipPlan {
   std::vector<SkipGroup> groups;  // by stage of the assignment for which it was decided
-  double step_ratio = 1;          // expected duration of a step relative to no skips
+  double step_ratio = 1;          // expected duration of a step relative to one without skips
   double best_ratio = 1;          // the same with fractional numbers of units
 
   bool operator==(const SkipPlan&) const = default;

@@ -29,7 +29,7 @@ class Tableau {
       : rows_(program.rows.size()), columns_(program.gain.size() + rows_) {
     for (std::size_t i = 0; i < rows_; ++i) {
       CONCERTINA_CHECK(program.rows[i].size() == program.gain.size() && program.limit[i] >= 0,
-                       "row {} of a linear program", i);
+                       "invalid row {} of a linear program", i);
       std::vector<double>& row = cells_.emplace_back(program.rows[i]);
       row.resize(columns_ + 1);
       row[program.gain.size() + i] = 1;
@@ -88,7 +88,7 @@ class Tableau {
 constexpr double kSameTime = 1e-9;  // relative to the makespan without skips, the unit of time
 constexpr int kMostPaths = 1000;    // far more than any plan has needed
 
-/// A path through the plan: takes `whole` minus `saved` times the shares, by group.
+/// A path through the plan. It takes `whole` minus the sum of `saved` times share over all groups.
 struct SkipPath {
   double whole = 0;
   std::vector<double> saved;
@@ -107,7 +107,7 @@ class SkipSearch {
     unit_ = simulate_with(best_).makespan;
   }
 
-  /// Finds the minimum makespan: the shares that the known paths allow, until no path is missing.
+  /// Finds the minimum makespan over the known paths, and adds paths until none is missing.
   void shorten() {
     while (unit_ > 0 && std::ssize(paths_) < kMostPaths) {
       const auto [time, shares] = least_time();
@@ -116,8 +116,8 @@ class SkipSearch {
     }
   }
 
-  /// Finds the minimum sum of shares for that makespan, or 0 without a gain. If links are shared,
-  /// the paths may not allow any; then the shares found first are kept.
+  /// Finds the minimum sum of shares for that makespan, or 0 if nothing is gained. If links are
+  /// shared, no shares may satisfy all paths; then the shares found by shorten() are kept.
   void spare() {
     if (best_time_ > 1 - 10 * kSameTime) {
       std::fill(best_.begin(), best_.end(), 0);
@@ -195,7 +195,7 @@ class SkipSearch {
     return result;
   }
 
-  /// Minimizes the time t with t >= path . shares for each path.
+  /// Minimizes the time t such that no path takes longer than t.
   std::pair<double, std::vector<double>> least_time() const {
     LinearProgram dual = program(0, 0);
     std::vector<double>& time = dual.rows.emplace_back(dual.gain.size());
@@ -235,7 +235,7 @@ class SkipSearch {
 }  // namespace
 
 std::optional<std::vector<double>> row_prices(const LinearProgram& program) {
-  CONCERTINA_CHECK(program.limit.size() == program.rows.size(), "{} limits of {} rows",
+  CONCERTINA_CHECK(program.limit.size() == program.rows.size(), "{} limits for {} rows",
                    program.limit.size(), program.rows.size());
   Tableau tableau(program);
   if (!tableau.solve()) return std::nullopt;

@@ -29,8 +29,8 @@ struct WeightSkips {
   /// The skipped fraction of W's time, by stage of the layout, in [0, most]. Equal for the stages
   /// of a group.
   std::vector<double> share;
-  double before = 0, after = 0;  // makespan without and with skips by simulate(), in seconds
-  /// A lower bound of the makespan for any shares, within 1e-6, if ranks do not share links between
+  double before = 0, after = 0;  // makespan without and with skips from simulate(), in seconds
+  /// A lower bound on the makespan for any shares, within 1e-6, if ranks do not share links between
   /// hosts (with shared links, the simulation is more than a longest path).
   double bound = 0;
 };
@@ -39,12 +39,12 @@ struct WeightSkips {
 /// units, such as those of replicas, are in the same group.
 std::vector<int> stage_groups(const Layout& layout);
 
-/// Skips make W, and with it B, take 1 - share of W's time. The makespan is the longest path of the
-/// plan, and each path is linear in the shares. The minimum is found by cutting planes, each one
-/// the critical path of a simulation. Of all shares with that makespan, those with the smallest sum
-/// are returned, so stages that are never critical keep all gradients. `plan` must pass check().
-/// `most` is the largest share by stage, from 0 to 1; the minimum of a group applies to all its
-/// stages.
+/// With skips, W (alone or as part of B) takes 1 - share of its time. The makespan is the longest
+/// path of the plan, and each path is linear in the shares. The minimum is found by cutting planes,
+/// each one the critical path of a simulation. Of all shares with that makespan, those with the
+/// smallest sum are returned, so stages that are never critical keep all gradients. `plan` must
+/// pass check(). `most` is the maximum share by stage, from 0 to 1; the lowest one in a group
+/// applies to all its stages.
 WeightSkips skip_weights(const Plan& plan, const Layout& layout, const Costs& costs,
                          const std::vector<double>& most);
 

@@ -1,8 +1,8 @@
 // After TimelyFreeze (2602.05754, 2026): all layers train, but in each step some units skip their
-// weight gradients to minimize the duration of the step. The number per stage follows from the
-// initial assignment by the linear program of weight_skips.h. Costs are FLOPs, because measured
+// weight gradients to minimize the duration of the step. Their number per stage follows from the
+// initial assignment by the linear program in weight_skips.h. Costs are FLOPs, because measured
 // times must not influence what is trained. The paper freezes individual parameters and measures
-// times in a first phase; here units skip in turn (skip_plan.h), equally often within a stage.
+// times in a first phase; here units take turns (skip_plan.h), equally often in each stage.
 #include <algorithm>
 #include <cmath>
 
@@ -29,7 +29,7 @@ Costs flop_costs(const Layout& layout, const std::vector<UnitCost>& units) {
   return costs;
 }
 
-/// The units of all stages of a group, and the FLOPs of W that can be skipped.
+/// The units in all stages of a group, and how many FLOPs of W can be skipped.
 struct SkipStage {
   std::vector<int> units;  // units that can skip
   double all = 0, able = 0;
@@ -69,7 +69,7 @@ SkipPlan plan_skips(const Job& job, const Assignment& assignment, const OptionVa
   const std::vector<int> groups = stage_groups(layout);
   const std::vector<SkipStage> stages = skip_stages(job, assignment, groups);
   Costs costs = flop_costs(layout, assignment.costs);
-  std::vector<double> bound;  // by stage of the layout, for all of its W
+  std::vector<double> bound;  // by stage of the layout, as a share of all its W
   for (const int group : groups) bound.push_back(most * stages[at(group)].able_share());
   const WeightSkips skips = skip_weights(assignment.plan, layout, costs, bound);
   SkipPlan plan;
@@ -110,13 +110,13 @@ FreezeDecision decide(const FreezeView& view, const OptionValues& options) {
 FreezePolicy policy_weights_only() {
   return {.decide = decide,
           .options = {{"most_skipped", 0.5,
-                       "largest fraction of its weight gradients that a stage skips", 0, 0.99},
+                       "maximum fraction of a stage's weight gradients to skip", 0, 0.99},
                       {"skip_from", std::int64_t{0},
                        "steps before the first decision that skips weight gradients", 0, 1e9}},
           .keys = {"freeze.every"},
           .plan_skips = plan_skips,
           .about =
-              "no layer; skips weight gradients in turn to minimize the duration of a step "
+              "no layers; skips weight gradients in turn to minimize the duration of a step "
               "(after TimelyFreeze, 2026)"};
 }
 

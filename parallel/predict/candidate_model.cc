@@ -63,7 +63,7 @@ double CandidateModel::host_share(int sharing) const {
   return std::min({1.0, own, 1.0 / sharing});
 }
 
-/// Returns the link from a rank of the pipeline to the rank `next`.
+/// Returns the link between ranks `rank` and `next` of the pipeline.
 LinkCosts CandidateModel::boundary_link(int rank, int next) const {
   const MachineModel& machine = problem_.machine;
   const int host = ranks_of_host(), tp = candidate_.tp;
@@ -88,7 +88,7 @@ double CandidateModel::replica_rate() const {
   const int stride = candidate_.tp * (problem_.software.pipeline_inside ? candidate_.pp : 1);
   const int near = std::clamp(host / stride, 1, dp);  // replicas on one host
   if (near == dp && dp * stride <= host) return local_rate(machine);
-  // The ring leaves a host once, regardless of its members there, as do the rings of other groups.
+  // The ring leaves a host once, however many members it has there, like the rings of other groups.
   const int rings = std::max(1, host / near);
   const double nics = std::max(1, machine.nics_per_host);
   const double share = std::min(1.0 / rings, std::max(1.0, near * nics / host) / nics);
@@ -116,7 +116,7 @@ void CandidateModel::add_parameters(const ModelWork& model, const std::vector<Un
 void CandidateModel::add_once() {
   const Software& software = problem_.software;
   const double gradient = problem_.bytes().gradient;
-  // This program gathers fp32 weights, others the precision in which they compute.
+  // This program gathers weights in fp32, other programs in the precision of their computations.
   const double gathered = std::min(problem_.bytes().weight, 4.0);
   const double per_parameter = (candidate_.dp - 1.0) / candidate_.dp, rate = replica_rate();
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -124,8 +124,8 @@ void CandidateModel::add_once() {
     const double ring = over(rank.parameters * per_parameter, rate);
     rank.reduction = ring * gradient;
     if (software.overlaps) {
-      // Gradients of a unit are sent as soon as they are ready; those of the first unit are last. A
-      // rank's first stage has the number of the rank.
+      // Gradients of a unit are sent as soon as they are ready; those of the first unit are sent
+      // last. The number of a rank's first stage is the rank.
       const double last = stages_[r].input + stages_[r].weight;
       rank.reduction = std::max(rank.reduction / rank.units,
                                 rank.reduction - last * (rank.units - 1.0) / rank.units);
@@ -149,7 +149,7 @@ double CandidateModel::least_seconds() const {
   double least = 0, before = 0;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const Rank& rank = ranks_[r];
-    // With every placement, stage `r` is the first one of this rank.
+    // In every placement, stage `r` is this rank's first stage.
     least = std::max(least, before + microbatches_ * rank.seconds + rank.update + rank.gather);
     before += stages_[r].forward;
   }
@@ -182,7 +182,7 @@ Costs CandidateModel::simulation_costs(bool transfers, bool reductions) const {
     const int next = (rank + 1) % p;
     costs.pairs[{rank, next}] = costs.pairs[{next, rank}] = links_[at(rank)];
   }
-  // Without overlap, a sender waits until its message is sent, as part of its computation.
+  // Without overlap, the wait for a message to be sent is part of the sender's computation.
   for (int stage = 0; transfers && !problem_.software.overlaps && stage < candidate_.stages();
        ++stage) {
     if (stage + 1 < candidate_.stages())

@@ -1,6 +1,6 @@
-// Model of a candidate layout by one of its pipelines: work, memory and links of the ranks, bounds
-// and closed forms for the duration of a step, and its simulation (parallel/simulate). A group of
-// tp devices is one rank. All replicas do the same at the same time, which the rates of shared
+// Models a candidate layout by one of its pipelines: work, memory and links of its ranks, bounds
+// and closed forms for the step time, and its simulation (parallel/simulate). A group of tp devices
+// is one rank. All replicas are assumed to do the same at the same time, which the rates of shared
 // links account for. Gradients are reduced by a ring and weights are gathered. Invariant: pure.
 #pragma once
 
@@ -24,10 +24,10 @@ struct PlanMemory {
 
 struct StepPrediction {
   double seconds = 0;
-  double compute = 0;    // seconds, mean over ranks, excluding the next two
+  double compute = 0;    // seconds, mean over ranks, excluding the next two fields
   double again = 0;      // recomputation
   double group = 0;      // all-reduces within tensor-parallel groups
-  double transfer = 0;   // exposed: reduction of the step with free transfers
+  double transfer = 0;   // exposed: how much less a step takes with free transfers
   double reduction = 0;  // exposed: the same with free reductions and gathers
   double update = 0;
   double bubble = 0;               // the rest of the step, mean over ranks
@@ -39,19 +39,19 @@ class CandidateModel {
   /// `problem` must outlive it.
   CandidateModel(const PlanProblem& problem, const PlanCandidate& candidate, WorkTable& table);
 
-  /// Returns a lower bound for any plan of this candidate: the work of the busiest rank, the work
-  /// that must precede its first action, and its part of the update.
+  /// Returns a lower bound on the step time of any plan of this candidate: the work of the busiest
+  /// rank, the work that must precede its first action, and its part of the update.
   double least_seconds() const;
   /// Returns the estimated duration of a step: the work of the busiest rank plus the idle time of
   /// the schedule's closed form (Schedule::bubble).
   double likely_seconds() const;
-  /// Sets all fields if `parts` (three simulations), otherwise `seconds` and `slots` only (one).
+  /// Sets all fields if `parts` (three simulations), otherwise only `seconds` and `slots` (one).
   StepPrediction simulated(bool parts) const;
 
   /// Returns the memory of the fullest rank. `rows` is plan_memory() of the pipeline's plan.
   PlanMemory memory(const std::vector<RowMemory>& rows) const;
-  /// The same without a plan; may be a slight underestimate. `peaks` is by rank the maximum number
-  /// of microbatches of stages between F and W; their distribution over stages is unknown.
+  /// The same without a plan; may be a slight underestimate. `peaks`: by rank, the maximum number
+  /// of (stage, microbatch) pairs between F and W; their stages are unknown.
   PlanMemory memory(const std::vector<int>& peaks) const;
   /// Parameters on one device of this rank's group.
   double parameters(int rank) const { return ranks_[static_cast<std::size_t>(rank)].parameters; }
@@ -96,7 +96,7 @@ class CandidateModel {
   std::vector<StageBytes> bytes_;  // by stage
   std::vector<Rank> ranks_;
   double boundary_bytes_ = 0;
-  std::vector<LinkCosts> links_;      // by rank: to the next one; of the last one, to the first
+  std::vector<LinkCosts> links_;      // by rank: link to the next, from the last to the first
   double recompute_ = 0, group_ = 0;  // seconds per microbatch, all stages
 };
 

@@ -11,7 +11,7 @@ CostRecord::CostRecord(const ModelSpec& model)
     : model_(model), flops_(training_costs(model, 0)), known_(model.units.size()) {}
 
 void CostRecord::add(const StepCosts& seen, int frozen) {
-  CONCERTINA_CHECK(seen.units.size() == known_.size(), "seconds of {} of {} units",
+  CONCERTINA_CHECK(seen.units.size() == known_.size(), "seconds for {} of {} units",
                    seen.units.size(), known_.size());
   if (std::ranges::none_of(seen.units, [](const UnitSeconds& one) { return one.forward > 0; }))
     return;  // no step yet

@@ -14,7 +14,7 @@ struct StepCosts {
   /// Per microbatch on a rank of factor 1, mean over holders; 0 if a pass did not run.
   std::vector<UnitSeconds> units;
   MachineModel machine;         // except its links and memory
-  double trained_elements = 0;  // number of elements in the update of `machine`
+  double trained_elements = 0;  // number of elements updated when `machine` was measured
 };
 
 class CostRecord {
@@ -22,17 +22,17 @@ class CostRecord {
   /// `model` must outlive it.
   explicit CostRecord(const ModelSpec& model);
 
-  /// `seen` is from steps with units [0, frozen) frozen. The newest value of a pass is used; values
-  /// of the update are from the steps in which the most elements trained.
+  /// `seen` is from steps with units [0, frozen) frozen. The newest value of each pass is used;
+  /// values for the update are from the steps in which the most elements trained.
   void add(const StepCosts& seen, int frozen);
 
   /// Whether every pass that has FLOPs has been measured.
   bool complete() const;
   /// Returns the seconds of each unit as if it trained. Passes without a measurement are estimated
-  /// from FLOPs at the rate of the measured ones; the forward pass of a unit that was never frozen,
-  /// at the rate of units for which both were measured.
+  /// from FLOPs at the rate of the measured ones; the frozen forward pass of a unit that was never
+  /// frozen, from its forward pass and the ratio of the two in other units.
   std::vector<UnitSeconds> full() const;
-  /// With the newest factor of each rank; a spare rank keeps the one from its last work.
+  /// The machine, with each rank's newest factor; a spare rank keeps the factor of its last work.
   const MachineModel& machine() const { return machine_; }
 
  private:

@@ -41,7 +41,7 @@ std::vector<UnitSeconds> with_frozen_units(const ModelSpec& model, std::vector<U
 
 LayoutForecast::LayoutForecast(const Job& job, const Assignment& now, ForecastInput input)
     : job_(&job), now_(&now), input_(std::move(input)) {
-  CONCERTINA_CHECK(std::ssize(input_.units) == job.units(), "seconds of {} of {} units",
+  CONCERTINA_CHECK(std::ssize(input_.units) == job.units(), "seconds for {} of {} units",
                    input_.units.size(), job.units());
   std::vector<double> factors;
   for (int rank = 0; rank < now.world; ++rank) factors.push_back(factor(rank));
@@ -75,7 +75,7 @@ const LayoutForecast::Trained& LayoutForecast::trained(int frozen) const {
   return trained;
 }
 
-/// Seconds of units, given what trains and what is read. Reads are charged to the first unit.
+/// Returns the seconds of each unit. Reads from the cache are charged to the first unit.
 std::vector<UnitSeconds> LayoutForecast::seconds(int frozen, int cached) const {
   std::vector<UnitSeconds> units = trained(frozen).units;
   const double share = input_.cache.share;
@@ -128,7 +128,7 @@ double LayoutForecast::likely_seconds(int frozen_units, const Grid& grid, int ch
   const double message =
       grid.pp > 1 ? 2 * static_cast<double>(job_->model.boundary_bytes) * per_byte(grid.pp) : 0;
   const double elements = trained(frozen_units).elements;
-  // Each pair of ranks of a host has its own link; all share the host's link to others.
+  // Each pair of ranks on a host has its own link; all share the host's link to other hosts.
   const double shares = host > 0 && ranks > host ? 1 : grid.dp;
   const double exchanged = grid.dp > 1 ? 2 * elements * sizeof(float) / grid.pp / shares : 0;
   return microbatches * std::max(stage, message) +

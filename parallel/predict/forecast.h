@@ -1,4 +1,4 @@
-// Predicts times of any assignment of a job, for a run or without one.
+// Predicts the times of any assignment of a job, with or without a run.
 // Invariant: pure after construction; equal inputs give equal forecasts on every rank.
 #pragma once
 
@@ -19,9 +19,9 @@ struct CacheForecast {
   double read_s_per_sample = 0;
 };
 
-/// `seconds` are those of units of `model` with [0, before) frozen. Returns those with [0, frozen)
-/// frozen, frozen >= before: these units only run forward, and units that share a tensor with them
-/// have less work, by FLOPs.
+/// `seconds` are the times of the units of `model` if units [0, before) are frozen. Returns the
+/// times if [0, frozen) are, frozen >= before: these only run forward, and units that share a
+/// tensor with them have less work, in proportion to FLOPs.
 std::vector<UnitSeconds> with_frozen_units(const ModelSpec& model, std::vector<UnitSeconds> seconds,
                                            int frozen, int before = 0);
 
@@ -40,26 +40,26 @@ struct ForecastInput {
 class LayoutForecast {
  public:
   /// `now` is the assignment from which changes start, and in which `input.units` were measured if
-  /// ranks share cores. It and `job` must outlive this object.
+  /// ranks share cores. Both `now` and `job` must outlive this object.
   LayoutForecast(const Job& job, const Assignment& now, ForecastInput input);
-  /// The same forecast for changes from `now`, which must outlive it.
+  /// The same forecast for changes from `now`, which must outlive the result.
   LayoutForecast from(const Assignment& now) const;
 
   /// Seconds per step of the run, even if the assignment executes several steps at once.
   double step_seconds(const Assignment& assignment) const;
   /// The same if only the outputs of units [0, cached) can be read.
   double step_seconds(const Assignment& assignment, int cached) const;
-  /// Returns a lower bound, in seconds, for a step of any assignment with this many working ranks:
-  /// its work without waits. `batches` is the number per step. `cached` is the number of units
-  /// whose outputs can be read (default: all frozen ones).
+  /// Returns a lower bound on the seconds of a step of any assignment with this many working ranks:
+  /// its work without waits. `batches` is the number of batches per step. `cached` is the number of
+  /// units whose outputs can be read (default: all frozen ones).
   double least_seconds(int frozen_units, int ranks, int batches = 1,
                        std::optional<int> cached = {}) const;
-  /// Estimated seconds of a step of dp replicas of pp ranks with `chunks` stages each: equal
+  /// Estimated step time in seconds of dp replicas of pp ranks with `chunks` stages each: equal
   /// stages, the bubble of 1F1B, and all messages and gradients on the slowest link.
   double likely_seconds(int frozen_units, const Grid& grid, int chunks) const;
   /// Duration of a rank's work relative to the others (rank_factor()).
   double factor(int rank) const { return rank_factor(input_.machine, rank); }
-  /// Speed of the `ranks` fastest ranks together, in ranks of factor 1.
+  /// Combined speed of the `ranks` fastest ranks, as a number of ranks with factor 1.
   double speed(int ranks) const;
   /// Seconds of each unit per microbatch, for the passes that run, on a rank of factor 1.
   std::vector<double> unit_seconds(int frozen_units) const;
@@ -79,7 +79,7 @@ class LayoutForecast {
 
   std::vector<UnitSeconds> seconds(int frozen, int cached) const;
   const Trained& trained(int frozen) const;
-  /// How much longer a step takes because the ranks of `assignment` share cores.
+  /// By what factor a step takes longer because the ranks of `assignment` share cores.
   double shared(const Assignment& assignment, const Costs& costs) const;
 
   const Job* job_;

@@ -24,8 +24,8 @@ struct Considered {
   bool exact = false;
 };
 
-/// Peak microbatches of stages by rank: for 1F1B by its formula; otherwise counted in the
-/// schedule's order of actions, with enough microbatches to fill it.
+/// Peak number of live (stage, microbatch) pairs by rank: from the schedule's formula, if any;
+/// otherwise counted in its order of actions, with enough microbatches to fill it.
 class Peaks {
  public:
   std::vector<int> of(const PlanCandidate& candidate, int microbatches) {

@@ -15,7 +15,7 @@ namespace concertina {
 
 struct SearchBudget {
   int top = 10;           // number of layouts to find
-  double actions = 20e6;  // limit of simulated actions, in total
+  double actions = 20e6;  // maximum total number of simulated actions
   /// Returns the exact memory of the fullest rank if known; replaces the model's value.
   std::function<std::optional<double>(const PlanCandidate&)> exact_bytes{};
   /// Called occasionally with a description of the current work.
@@ -32,10 +32,10 @@ struct FoundLayout {
 };
 
 struct SearchOutcome {
-  std::vector<FoundLayout> best;  // those that fit, by step time, with all values
-  /// Of those that would be faster than the best fit with at most twice the memory: the two fastest
-  /// and the two with the least memory. If nothing fits: those with the least memory. One per
-  /// depth, group and recomputation.
+  std::vector<FoundLayout> best;  // layouts that fit, fastest first, with all values
+  /// Of the layouts that would beat the best fitting one with at most twice the memory: the two
+  /// fastest and the two that need the least memory. If nothing fits: those that need the least
+  /// memory. One per pipeline depth, group size and recomputation.
   std::vector<FoundLayout> too_large;
   /// The time of the fastest layout that needs at most twice the memory; infinity: none.
   double twice_seconds = std::numeric_limits<double>::infinity();
@@ -45,7 +45,7 @@ struct SearchOutcome {
   std::size_t worse = 0;     // rejected by their bound
   std::size_t left_out = 0;  // skipped because the budget was exhausted
   double actions = 0;
-  double least_left_out = 0;  // smallest bound of the skipped ones, in seconds; 0: none
+  double least_left_out = 0;  // smallest bound of a skipped layout, in seconds; 0: none
 };
 
 SearchOutcome search_layouts(const PlanProblem& problem,

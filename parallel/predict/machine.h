@@ -25,10 +25,10 @@ inline constexpr bool is_valid_value(double value) {
   return value == 0 || (value >= kSmallestValue && value <= kLargestValue);
 }
 
-/// Times of the parts of a layout change: its bytes (between ranks of one host, and within a rank)
-/// and the rest.
+/// Times of the parts of a layout change: moving bytes (between ranks of one host, and within a
+/// rank) and the rest.
 struct MoveRates {
-  double exchange_s_per_byte = 0;  // between two ranks, both directions at once; 0: by their link
+  double exchange_s_per_byte = 0;  // between two ranks, both directions at once; 0: use the link
   double copy_s_per_byte = 0;      // within a rank's memory
   double block_s_per_byte = 0;     // first write to newly allocated memory
   double move_factor = 1;          // ratio of measured to predicted move duration
@@ -36,7 +36,7 @@ struct MoveRates {
   bool operator==(const MoveRates&) const = default;
 };
 
-/// One device of the machine; 0 means unknown, and takes no time or memory.
+/// One device of the machine; 0 means unknown and counts as no time or memory.
 struct DeviceSpecs {
   double memory = 0;              // bytes
   double reserved_bytes = 0;      // part of `memory`: driver, libraries, allocator overhead
@@ -59,8 +59,8 @@ struct MachineModel {
   int nics_per_host = 0;   // share remote.bandwidth equally; 0 and 1: one for all ranks
   LinkCosts local, remote;
   std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) that differ from `local`, `remote`
-  /// "SOFTWARE: what was measured, and the error of predictions", for the user; empty if nothing
-  /// was compared.
+  /// Lines "SOFTWARE: what was measured, and the error of predictions" for the user; empty if
+  /// nothing was compared.
   std::vector<std::string> compared;
   std::vector<double> factors;  // by rank (rank_factor()); 0 or missing: unknown
   bool operator==(const MachineModel&) const = default;
@@ -83,13 +83,13 @@ double update_seconds(const MachineModel& machine);
 /// Whether the duration of any message between ranks is known.
 bool has_links(const MachineModel& machine);
 
-/// `machine` with the links of `other`, its ranks per host, and its move rates if it has any.
+/// `machine` with the links, the ranks per host and, if there are any, the move rates of `other`.
 MachineModel with_links(MachineModel machine, const MachineModel& other);
 
-/// The host of each of `ranks` ranks; empty: all are on one.
+/// The host of each of `ranks` ranks; empty: all are on one host.
 std::vector<int> hosts_of(const MachineModel& machine, int ranks);
 
-/// Adds the durations of messages on `machine` between `ranks` ranks.
+/// Adds to `costs` how long messages between `ranks` ranks take on `machine`.
 void add_links(const MachineModel& machine, int ranks, Costs& costs);
 
 }  // namespace concertina

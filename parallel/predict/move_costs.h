@@ -34,12 +34,12 @@ struct MoveSeconds {
   double total() const { return move() + rebuild; }
 };
 
-/// Returns the duration of a change by `plan`, round by round: each takes as long as its slowest
-/// rank. `machine` gives the costs of new bytes, copied bytes and the rebuild. Ranks without a link
+/// Returns the duration of the change in `plan`: each round takes as long as its slowest rank.
+/// `machine` gives the costs of new bytes, copied bytes and the rebuild. Ranks without a link
 /// between them exchange data by copies within the host.
 MoveSeconds predict_move(const MovePlan& plan, std::size_t kinds, const MachineModel& machine);
 
-/// Seconds per byte of a message over `link`: by its bandwidth or by the CPU time of both ends.
+/// Seconds per byte over `link`: from its bandwidth or, if infinite, from both ends' CPU time.
 double seconds_per_byte(const LinkCosts& link);
 
 }  // namespace concertina

@@ -34,13 +34,13 @@ constexpr std::array kSoftware = {
                     {.name = "megatron",
                      .about = "Megatron-LM of 2021: 16-bit weights and gradients, fp32 master "
                               "weights and moments on each replica, blocking transfers, "
-                              "all-reduce after the last backward, stages of equal layers, where "
-                              "embedding and head may count as a layer each",
+                              "all-reduce after the last backward, the same number of layers in "
+                              "each stage, where embedding and head may count as a layer each",
                      .unfused = true,
                      .cuts = Cuts::layers}},
     Entry<Software>{"deepspeed",
                     {.name = "deepspeed",
-                     .about = "Megatron-DeepSpeed of 2022: as megatron, with the optimizer's "
+                     .about = "Megatron-DeepSpeed of 2022: like megatron, but with the optimizer's "
                               "state sharded over dp (ZeRO-1) and stages that may differ by a "
                               "layer",
                      .sharded = true,
@@ -79,13 +79,13 @@ bool cuts_into(const PlanProblem& problem, int stages, bool default_value) {
                              : (layers + 2) % stages == 0 || (cuts == Cuts::even && default_value);
 }
 
-/// Returns the chunks per rank that fit `pp` ranks.
+/// Returns the numbers of chunks per rank that fit `pp` ranks.
 std::vector<int> chunks_of(const Entry<Schedule>& schedule, int pp, const PlanProblem& problem,
                            const SearchSpace& space) {
   const Chunks& chunks = schedule.value.chunks;
   std::vector<int> result;
   if (pp % schedule.value.rank_step != 0) return result;
-  // With one chunk, schedules that need more are equal to others: interleaved 1F1B is 1F1B.
+  // With one chunk, schedules that need more equal other schedules: interleaved 1F1B is 1F1B.
   const int least = std::max(chunks.step, std::min(chunks.default_value, 2));
   for (int v = least; v <= std::min({chunks.most, kMostChunks, problem.layers() / pp});
        v += chunks.step)
@@ -159,7 +159,7 @@ Recompute find_recompute(std::string_view name) {
 
 namespace {
 
-/// Throws if layouts exist without one of the options, naming it and its valid values.
+/// If there are layouts without one of the options, throws an error with its valid values.
 void refuse_option(const PlanProblem& problem, const SearchSpace& space) {
   const auto refuse = [&](const char* option, const auto& given, auto list, const auto& value_of) {
     if (given.empty()) return;
@@ -187,7 +187,7 @@ void refuse_option(const PlanProblem& problem, const SearchSpace& space) {
          [](const PlanCandidate& one) { return std::string_view(name_of(one.recompute)); });
 }
 
-/// Returns the largest smaller world that has a layout; 0: none nearby.
+/// Returns the next smaller world size that has a layout; 0: none nearby.
 int smaller_world(const PlanProblem& problem, SearchSpace space) {
   constexpr int kNearby = 64;
   const int least = std::max(1, space.world - kNearby);
@@ -196,10 +196,10 @@ int smaller_world(const PlanProblem& problem, SearchSpace space) {
   return 0;
 }
 
-/// Describes the rule of the stages, as a clause.
+/// Returns a clause with the rule for choosing stages.
 std::string_view text_of(Cuts cuts) {
   if (cuts != Cuts::layers) return "";
-  return " and stages have equal layers, or embedding and head count as a layer each";
+  return " and stages have the same number of layers, or embedding and head count as a layer each";
 }
 
 [[noreturn]] void refuse_space(const PlanProblem& problem, const SearchSpace& space) {

@@ -1,7 +1,7 @@
 // The layouts considered by a search: tensor-parallel group x pipeline x replicas x chunks x
 // schedule x microbatch size x recomputation.
-// Invariant: pure; every combination within the space that batch, model and schedule allow occurs
-// once, in a fixed order.
+// Invariant: pure; every combination in the space that the batch, the model and the schedule allow
+// occurs once, in a fixed order.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ enum class Cuts {
   units,   // between any two units, balanced by their FLOPs
   layers,  // equal numbers of layers, where embedding and head may count as a layer each
            // (Megatron's --account-for-embedding-in-pipeline-split and --account-for-loss-in-...)
-  even,    // as `layers`, otherwise as even as possible (DeepSpeed's type:transformer)
+  even,    // as `layers` if possible, otherwise as even as possible (DeepSpeed's type:transformer)
 };
 
 /// Bytes per parameter: its working copy, its gradient, and its master copy and AdamW moments.
@@ -85,7 +85,7 @@ struct PlanCandidate {
 /// Returns text such as "tp8 pp4 dp4 1f1b, microbatches of 2, full recomputation".
 std::string to_text(const PlanCandidate& candidate);
 
-/// The layouts to try; an empty list allows everything that model, batch and machine allow.
+/// The layouts to try; an empty list allows everything that the model, batch and machine allow.
 struct SearchSpace {
   int world = 1;
   int ranks_per_host = 0;  // limits tp; 0: all on one host

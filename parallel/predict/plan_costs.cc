@@ -32,8 +32,8 @@ StageCosts stage_costs(const Job& job, const Assignment& assignment, const Stage
   return costs;
 }
 
-/// Seconds from the end of `use`'s gradient to the end of the stage's last action: the units below
-/// still follow.
+/// Seconds from the end of `use`'s gradient to the end of the stage's last action: the gradients of
+/// the units below still follow.
 double seconds_below(const Assignment& assignment, int stage, const StagePlacement& placement,
                      int use, const std::vector<UnitSeconds>& units) {
   const std::vector<Action>& row = assignment.plan.rows[at(placement.rank)];
@@ -116,7 +116,7 @@ BucketCosts bucket_costs(const Assignment& assignment, const std::vector<StagePl
   return costs;
 }
 
-/// Adds the seconds of norms and updates, and when each bucket's part is done.
+/// Adds the seconds of norms and updates, and when the update of each bucket's part ends.
 void add_update(const Assignment& assignment, const MachineModel& machine, Costs& costs,
                 const std::vector<int>& shared) {
   for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {
@@ -148,7 +148,7 @@ StageCosts stage_seconds(const std::vector<UnitSeconds>& units, UnitRange stage,
 Costs plan_costs(const Job& job, const Assignment& assignment,
                  const std::vector<UnitSeconds>& units, const MachineModel& machine) {
   const ModelSpec& model = job.model;
-  CONCERTINA_CHECK(units.size() == model.units.size(), "seconds of {} units, but the model has {}",
+  CONCERTINA_CHECK(units.size() == model.units.size(), "seconds for {} units, but the model has {}",
                    units.size(), model.units.size());
   Costs costs;
   costs.boundary_bytes = static_cast<double>(model.boundary_bytes);

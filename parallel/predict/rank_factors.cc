@@ -71,7 +71,7 @@ std::vector<double> fit(const Cells& cells) {
   return logs;
 }
 
-/// The group of each rank, named by its first rank: ranks with a common kind are in one group.
+/// The group of each rank, given as the group's first rank. Ranks with a common kind form a group.
 std::vector<std::size_t> groups_of(const Cells& cells) {
   std::vector<std::size_t> groups(cells.size());
   std::iota(groups.begin(), groups.end(), 0);

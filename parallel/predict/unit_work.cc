@@ -24,8 +24,8 @@ void add_split(UnitCost& cost, double saved, double grads, double forward, doubl
   cost.input_moved += input, cost.split.input_moved += input;
 }
 
-/// Attention scores in memory: the output of softmax, and of dropout with its mask. Bytes that are
-/// kept, and bytes moved by F.
+/// Bytes of attention scores that are kept in memory and that F moves: the output of softmax, and
+/// of dropout with its mask.
 struct ScoreBytes {
   double kept = 0, moved = 0;
   ScoreBytes(const UnitCost& cost, double element) {
@@ -46,13 +46,13 @@ double share(double whole, double split, int tp) {
   return whole - split + split / tp;
 }
 
-/// A unit as implemented by a program, and what it keeps of its input.
+/// A unit as implemented by a program, and how many bytes of its input it keeps.
 struct Adapted {
   UnitCost cost;
   double input = 0;
 };
 
-/// The layer keeps only its input; the backward pass of its first unit holds everything else again.
+/// Makes the layer keep only its input; the backward pass of its first unit recomputes the rest.
 void recompute_layer(Adapted* first, const Adapted* end) {
   Adapted* head = nullptr;
   for (Adapted* unit = first; unit != end; ++unit) {

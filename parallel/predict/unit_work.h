@@ -1,8 +1,8 @@
 // Work and duration of a unit on one device of a tensor-parallel group, for this program or
-// another, derived from its UnitCost. The machine is described by numbers only. Products run at the
-// rate of large ones, memory-bound work at memory bandwidth, sums over the group at the rate within
-// a host, and each pass adds a constant launch cost. So the rate depends on microbatch, width and
-// tp. Invariant: pure; what the machine does not specify takes no time.
+// another, derived from its UnitCost. The machine is described by numbers only. Matrix products run
+// at the rate of large ones, memory-bound work at memory bandwidth, sums over the group at the rate
+// within a host, and each pass adds a constant launch cost. So the rate depends on the microbatch
+// size, the width and tp. Invariant: pure; what the machine does not specify takes no time.
 #pragma once
 
 #include <map>
@@ -43,7 +43,7 @@ struct HeldParameters {
 struct ModelWork {
   std::vector<UnitSeconds> seconds{};  // including recomputation and the sums over the group
   std::vector<UnitBytes> bytes{};
-  std::vector<double> flops{};  // balanced by partitions, per sample
+  std::vector<double> flops{};  // what partitions balance, per sample
   std::vector<HeldParameters> parameters{};
   double again = 0, group = 0;  // seconds of all units: recomputation; the sums over the group
   double recompute_flops = 0;   // sum over all units on all devices

@@ -54,7 +54,7 @@ class CandidateList {
   }
 
  private:
-  /// Returns all orders of ranks with different factors, keeping equal ones in order of number. If
+  /// Returns all orders of ranks with different factors, keeping equal ones in numerical order. If
   /// there are too many, returns the numerical order and the one with slow ranks last: spare, or
   /// together in one replica.
   std::vector<std::vector<int>> rank_orders() {
@@ -111,8 +111,8 @@ class CandidateList {
     }
   }
 
-  /// Combines replicas of the depth of `like` with as many shallower ones as fit. If ranks differ,
-  /// also with others of the same depth.
+  /// Combines replicas of the same depth as `like` with as many shallower ones as fit and, if ranks
+  /// differ, with others of that depth.
   void add_different(const Entry<Schedule>& schedule, const Folding& folding, const Grid& like) {
     const bool replicas = view_.options.replicas;
     const int pp = like.pp, ranks = replicas ? world_ : pp * like.dp;
@@ -128,8 +128,8 @@ class CandidateList {
       }
   }
 
-  /// Adds the shares of leaves with which the deeper replicas finish together with the others; in a
-  /// small world, also one more and one less.
+  /// Adds the share of leaves for which the deeper replicas finish at the same time as the others;
+  /// in a small world, also the shares with one leaf more and one less.
   void add_shares(LayoutCandidate candidate) {
     const auto [pp, dp] = candidate.grid;
     const auto [less, others] = candidate.other;
@@ -154,8 +154,8 @@ class CandidateList {
     }
   }
 
-  /// Returns the speed of the slowest of these replicas, in ranks of factor 1. `first` is the index
-  /// of their first rank.
+  /// Returns the speed of the slowest of these replicas, as a number of ranks with factor 1.
+  /// `first` is the index of their first rank.
   double speed(const Grid& grid, int first) const {
     double slowest = std::numeric_limits<double>::infinity();
     for (int replica = 0; replica < grid.dp; ++replica) {

@@ -15,9 +15,9 @@ constexpr std::size_t kRefined = 3;  // candidates whose partition is refined, r
                                      // cost
 constexpr int kPasses = 4;           // over all boundaries of a candidate
 constexpr double kNear = 2;  // relative to the best time: refining the partition may still help
-constexpr int kShare = 100;  // percentage of all actions that may be used for these
+constexpr int kShare = 100;  // 1 / kShare of all actions may be used for these
 constexpr int kActionsOfAny = 30;  // constant cost of a plan, in actions
-constexpr double kUnknown = -1;    // seconds of a move that was not requested yet
+constexpr double kUnknown = -1;    // seconds of a move that has not been predicted yet
 
 class ChoiceSearch {
  public:
@@ -61,7 +61,7 @@ class ChoiceSearch {
   /// Orders by estimated time, so that skipped candidates are the least promising.
   std::vector<LayoutCandidate> by_promise(std::vector<LayoutCandidate> candidates) const {
     std::ranges::stable_sort(candidates, {}, [&](const LayoutCandidate& one) {
-      // Candidates with two depths are treated as if all replicas had the larger one.
+      // Candidates with two depths are treated as if all replicas had the larger depth.
       const Grid grid{one.grid.pp, std::max(1, one.ranks() / one.grid.pp)};
       return view_.forecast.likely_seconds(frozen_, grid, one.folding.chunks);
     });
@@ -107,7 +107,7 @@ class ChoiceSearch {
     return choice.step_seconds * static_cast<double>(view_.steps_left) + choice.move_seconds;
   }
 
-  /// Returns nothing if the schedule does not support it, or if it is the current layout.
+  /// Returns nothing if the schedule cannot run the layout, or if that is the current layout.
   std::optional<Found> try_cuts(const LayoutCandidate& candidate,
                                 const std::vector<UnitRange>& cuts) {
     if (!spend(candidate)) return std::nullopt;
@@ -125,8 +125,8 @@ class ChoiceSearch {
   }
 
   /// Moves one boundary, two adjacent ones, or a leaf at a time, as long as that makes the step
-  /// faster: if a rank has several stages, balanced stages do not balance ranks, and the phases of
-  /// a schedule differ in weight.
+  /// faster: balanced stages do not balance ranks with several stages, and the phases of a schedule
+  /// differ in importance.
   void refine(Found& found) {
     for (int pass = 0; pass < kPasses; ++pass) {
       bool better = false;

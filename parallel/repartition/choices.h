@@ -15,7 +15,7 @@ namespace concertina {
 std::int64_t actions_worth(const LayoutView& view);
 
 struct LayoutChoices {
-  std::vector<LayoutChoice> best;  // by the time of the remaining steps and the change
+  std::vector<LayoutChoice> best;  // by the total time of the remaining steps and the change
   std::size_t left_out = 0;        // candidates for which `actions` did not suffice
 };
 

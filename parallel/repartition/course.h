@@ -36,23 +36,23 @@ struct CourseInput {
 };
 
 /// Returns the number of steps in each of `epochs` epochs of `samples` samples. A step that ends in
-/// the next epoch counts for the one in which it begins.
+/// the next epoch counts toward the epoch in which it begins.
 std::vector<std::int64_t> steps_of_epochs(std::int64_t samples, std::int64_t batch, int epochs);
 
 /// `layers[e]` is the number of frozen layers in epoch e, decided at its start; `steps[e]` is its
 /// number of steps. With a cache, the epoch after a freeze reads the outputs of layers that were
-/// frozen before and computes the others once. Throws Error{bad_input} like assign().
+/// already frozen and computes the other frozen ones once. Throws Error{bad_input} like assign().
 std::vector<CourseEpoch> predict_course(const CourseInput& input, const std::vector<int>& layers,
                                         const std::vector<std::int64_t>& steps);
 
-/// Returns a lower bound in seconds for the steps of `epochs` with any layouts of the ranks: equal
-/// shares of the work without waits, changes or reads. With `keeps_grid`, pp and dp (and thus
+/// Returns a lower bound on the seconds of the steps of `epochs` with any layouts of the ranks:
+/// equal shares of the work without waits, changes or reads. With `keeps_grid`, pp and dp (and thus
 /// gpipe's bubble) stay as requested.
 double least_seconds(const CourseInput& input, const std::vector<CourseEpoch>& epochs,
                      bool keeps_grid = false);
 
-/// Returns the fraction of an unfrozen step of `assignment` that is spent outside of layers, over
-/// all ranks: other units, loading, norms, updates and packing. Excludes waits.
+/// Returns the fraction of a step of `assignment`, if nothing is frozen, that is spent outside
+/// layers, over all ranks: other units, loading, norms, updates and packing. Excludes waits.
 double fixed_share(const Job& job, const Assignment& assignment, const ForecastInput& input);
 
 }  // namespace concertina

@@ -1,6 +1,6 @@
 // A batch that grows with the number of replicas: in PipeTransformer (He et al., ICML 2021), every
 // replica keeps its batch size when freed ranks become replicas.
-// Invariant: pure. Everywhere, a step means one batch of the config; a grown step does the work of
+// Invariant: pure. All counts of steps are in batches of the config; a grown step does the work of
 // several at once, with one update, and their number divides the remaining steps of the run.
 #pragma once
 
@@ -12,13 +12,13 @@ namespace concertina {
 int replicas_of(const Request& request, const Layout& layout);
 
 /// Returns the number of batches per step of `replicas` replicas in a run that began with `first`
-/// replicas and one batch: the same number per replica as then, if it is an integer that divides
-/// `steps_left`; otherwise the largest smaller number that does, at least 1.
+/// replicas and one batch: as many per replica as at the start, if the number is an integer that
+/// divides `steps_left`; otherwise the next smaller number that does, at least 1.
 int grown_batches(int replicas, int first, std::int64_t steps_left);
 
-/// The same for a choice of `view`; unchanged if its options do not let the batch grow. With at
-/// least the current number of replicas it never shrinks, so a run resumed on fewer ranks continues
-/// unchanged.
+/// The same for a layout chosen in `view`; unchanged if its options do not let the batch grow. With
+/// at least the current number of replicas it never shrinks, so a run resumed on fewer ranks
+/// continues unchanged.
 int batches_for(const LayoutView& view, int replicas);
 
 /// Whether the step's gradient sum has a leaf for every pipeline of `replicas` replicas with

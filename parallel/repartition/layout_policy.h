@@ -1,4 +1,4 @@
-// A layout policy decides between two steps to which assignment a run should change.
+// A layout policy decides, between two steps, which assignment a run should change to.
 // Invariant: pure; a decision depends only on the view, which is the same on every rank, so all
 // ranks make the same decision. No code refers to a policy by name.
 #pragma once
@@ -20,7 +20,7 @@ namespace concertina {
 struct LayoutOptions {
   bool depth = true;        // number of stages of a pipeline; partitions may always change
   bool replicas = true;     // number of replicas, and with it the number of spare ranks
-  bool schedule = true;     // any in the registry that needs no search; false: the current one
+  bool schedule = true;     // any registered one that needs no search; false: the current one
   double least_gain = .02;  // smallest predicted gain that counts, as a fraction of a step
   double most_share = .02;  // limit on the cost of a decision, as a fraction of its possible gain
   bool grows = false;       // whether steps may have several batches, by grown_batches()
@@ -34,7 +34,7 @@ struct LayoutStart {
   int replicas = 1;
 };
 
-/// Steps of a run with a number of frozen units.
+/// Steps of a run with the same number of frozen units.
 struct LayoutPeriod {
   int frozen_units = 0;
   std::int64_t steps = 0;
@@ -44,7 +44,7 @@ struct LayoutPeriod {
 struct LayoutView {
   const Job& job;
   const Request& asked;         // requested keys, with the units that are currently frozen
-  const Assignment& now;        // including the currently frozen units; its layout may stay
+  const Assignment& now;        // with the currently frozen units; the run may keep its layout
   std::int64_t steps_left = 0;  // after the current step
   const LayoutOptions& options;
   const LayoutForecast& forecast;
@@ -67,7 +67,7 @@ struct LayoutDecision {
 
 struct LayoutPolicy {
   LayoutDecision (*decide)(const LayoutView& view) = nullptr;
-  /// Keys of [elastic] that a run reads for it.
+  /// Keys in [elastic] that a run with this policy reads.
   std::vector<std::string_view> keys{"elastic.every", "elastic.batch"};
   bool by_times = false;  // whether it uses the forecast, so that two runs may decide differently
   /// Its rule and source.
@@ -80,7 +80,7 @@ std::span<const Entry<LayoutPolicy>> layout_policies();
 /// Returns the start of a run that begins with `assignment`, created for the request `asked`.
 LayoutStart start_of(const Request& asked, const Assignment& assignment);
 
-/// Returns the choice of `assignment`, with the costs of the view's forecast.
+/// Returns the choice of `assignment`, with its costs from the view's forecast.
 LayoutChoice choice_of(const LayoutView& view, Request request, Assignment assignment);
 
 /// Describes an assignment of `request`, as in "pp2xdp1 1f1b (units 0-3, 4-7), 1 spare".

@@ -1,8 +1,8 @@
 // AutoPipe and AutoDP of PipeTransformer (He et al., ICML 2021, algorithm 1): after a freeze,
-// stages are filled in order with units by number of parameters; frozen units count a sixth.
-// The number of stages is halved as long as its largest stage is then smaller than the largest one
-// at the start; the freed ranks become replicas. A stage is filled up to the mean of the remaining
-// units. The slack that the paper adds to the mean, a variance, is omitted: its unit differs.
+// stages are filled with units in order, by number of parameters; frozen ones count as a sixth.
+// The number of stages is halved as long as the largest stage stays smaller than the largest one at
+// the start; the freed ranks become replicas. A stage is filled up to the mean of the remaining
+// units. The variance that the paper adds to the mean as slack is omitted: its unit differs.
 #include <algorithm>
 #include <numeric>
 
@@ -61,7 +61,7 @@ bool one_stage_per_rank(const Request& request) {
 }
 
 /// Returns the batches per step with pipelines of `depth` on the initial number of ranks, so that
-/// resuming on a different number gives the same bits.
+/// results are bit-identical if the run resumes on a different number.
 int batches_at(const LayoutView& view, int depth) {
   if (!view.options.grows) return view.asked.batches;
   for (int replicas = std::max(1, view.start.world / depth);; --replicas) {
@@ -73,7 +73,7 @@ int batches_at(const LayoutView& view, int depth) {
 LayoutDecision decide(const LayoutView& view) {
   LayoutDecision decision{.step_seconds = view.forecast.step_seconds(view.now)};
   if (!one_stage_per_rank(view.asked)) {
-    decision.reason = "this policy is for schedules of the registry with one stage per rank";
+    decision.reason = "this policy is for registered schedules with one stage per rank";
     return decision;
   }
   const std::vector<double> all = unit_sizes(view.job, view.start.frozen_units),
@@ -107,8 +107,8 @@ LayoutDecision decide(const LayoutView& view) {
 LayoutPolicy layout_policy_pipetransformer() {
   return {.decide = decide,
           .about =
-              "half as many stages while the largest has fewer parameters than at the start, "
-              "frozen ones counting as a sixth, and more replicas (PipeTransformer, He et al. "
+              "half as many stages, as long as the largest has fewer parameters than at the start "
+              "(frozen ones count as a sixth), and more replicas (PipeTransformer, He et al. "
               "2021, algorithm 1)"};
 }
 

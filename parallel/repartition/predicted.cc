@@ -1,6 +1,6 @@
-// Selects the best assignment by prediction: the run changes to the one that ends first if the gain
-// justifies the change. If future freezes are known, it is the first on the shortest path through
-// the candidates after each freeze.
+// Selects the best assignment by prediction: the run changes to the one with which it ends first if
+// the gain justifies the change. If future freezes are known, that is the first one on the shortest
+// path through the candidates after each freeze.
 #include <algorithm>
 #include <limits>
 
@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMostAhead = 4;  // freezes that a decision considers
 constexpr std::size_t kKept = 2;       // layouts per period, in addition to the current one
 
-/// The decision based on current costs alone, and the alternatives that it would have preferred.
+/// The decision based on current costs alone, and the layouts that it prefers to all others.
 struct Greedy {
   LayoutDecision decision;
   std::vector<LayoutChoice> best;  // possible ones
@@ -136,8 +136,8 @@ class Course {
     std::vector<double> rest{};    // including the shortest path from there to the end
   };
 
-  /// Builds the nodes from decisions without foresight: everything that they would have preferred.
-  /// Their path is in the graph, so the result is never worse.
+  /// Builds the nodes from decisions without foresight: all layouts that these prefer. Their path
+  /// is in the graph, so the result is never worse.
   void roll() {
     const std::int64_t actions = actions_ / static_cast<std::int64_t>(2 * periods_.size());
     Request asked = nodes_[0].asked;
@@ -229,8 +229,8 @@ LayoutPolicy layout_policy_predicted() {
                    "elastic.schedule", "elastic.least_gain"},
           .by_times = true,
           .about =
-              "the layout with which the run ends first by simulation with its measured costs, if "
-              "the gain exceeds the cost of the change"};
+              "the layout with which the run ends first in a simulation with its measured costs, "
+              "if the gain exceeds the cost of the change"};
 }
 
 }  // namespace concertina

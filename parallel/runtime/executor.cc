@@ -26,7 +26,7 @@ std::size_t most_turns(const Layout& layout, const std::vector<Action>& row) {
   return static_cast<std::size_t>(turns);
 }
 
-/// Each unit's start, the end of each of its passes, and the packing of each stage's units.
+/// Counts each unit's start, the end of each of its passes, and the packing of its weights.
 std::size_t most_laps(const Layout& layout, const std::vector<Action>& row, int rank) {
   const std::vector<StagePlacement> stages = layout.stages();
   int laps = 1;

@@ -40,7 +40,7 @@ class RowLosses {
     return all.slice(slot_[static_cast<std::size_t>(microbatch)] * rows_, rows_);
   }
 
-  std::size_t slots_ = 0, rows_ = 0;  // microbatches whose last stage is here, rows each
+  std::size_t slots_ = 0, rows_ = 0;  // microbatches whose last stage is here, and rows of each
   std::vector<std::size_t> slot_;     // by microbatch
   std::vector<int> kept_;             // microbatches
   std::vector<double> sums_;
@@ -71,7 +71,7 @@ class Executor {
   void connect(Communicator& world, GradientExchange& exchange, Watchdog* watchdog);
   /// A training step is begin_step(), run(), end_step(); records in between belong to that step.
   void begin_step(std::int64_t step);
-  /// Calls `update` at the row's STEP, when all gradients are reduced.
+  /// Calls `update` at the row's STEP, when all gradients have been reduced.
   void run(const StepInput& input, const std::function<void()>& update);
   /// Waits for the step's kernels.
   void end_step();
@@ -97,8 +97,7 @@ class Executor {
     Action action;
     LocalStage* stage = nullptr;
     MicrobatchIo io;
-    FrozenOutputs* frozen = nullptr;  // set for an F from the model's first unit through frozen
-                                      // ones
+    FrozenOutputs* frozen = nullptr;  // set for an F that begins with frozen units of the model
     int restored = 0;                 // units that need not run
     int done = 0;                     // units completed
     int units() const {

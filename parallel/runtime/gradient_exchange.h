@@ -1,9 +1,9 @@
 // Gradients of one rank: summed over its microbatches (GradientTree), exchanged with the other
-// holders of each bucket during the backward pass by the assignment's scheme
+// holders of each bucket during the backward pass using the assignment's scheme
 // (parallel/plan/exchange_scheme.h), and combined in canonical order wherever shares meet.
-// Invariants: the same bits for any layout and scheme; a bucket's exchange starts with this rank's
-// last gradient for it, in the same order on all ranks of a group, as untagged FIFO channels
-// require; no call after attach() and connect() allocates.
+// Invariants: sums are bit-identical for any layout and scheme; a bucket's exchange starts with
+// this rank's last gradient for it, in the same order on all ranks of a group, as untagged FIFO
+// channels require; no call after attach() and connect() allocates.
 #pragma once
 
 #include <map>
@@ -32,7 +32,7 @@ class GradientExchange final : public GradientSink {
   void attach(Arena& arena);
   void connect(const Groups& groups, Backend& backend);
 
-  /// Skips gradients and exchange of these buckets in the next step. Must agree on all ranks.
+  /// Skips the gradients and exchange of these buckets, the same on all ranks, in the next step.
   void skip(SkippedBuckets skipped);
 
   GradientTarget begin(int bucket, int use, int microbatch) override;
@@ -42,7 +42,7 @@ class GradientExchange final : public GradientSink {
   void progress() {
     for (PhasedExchange& queue : queues_) queue.progress();
   }
-  /// Waits until every bucket's own part is reduced and nothing is pending, then resets.
+  /// Waits until this rank's part of every bucket is reduced and nothing is pending, then resets.
   void finish();
 
   /// The gradient of this rank's part of `bucket` (possibly empty), after finish(). Unspecified if
@@ -75,7 +75,7 @@ class GradientExchange final : public GradientSink {
     ExchangeRow row;
     std::vector<Arrival> arrivals;                   // in receive order
     std::vector<PhasedExchange::Messages> messages;  // by phase
-    std::vector<std::vector<Addition>> additions;    // by phase, made at its end
+    std::vector<std::vector<Addition>> additions;    // by phase, performed at its end
     View reduced;
     std::size_t queue = 0;
     int place = 0;  // position in its queue

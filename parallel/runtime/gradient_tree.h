@@ -15,7 +15,7 @@ namespace concertina {
 class GradientTree {
  public:
   /// `order` lists the step's microbatches whose gradient this rank computes, in order of
-  /// execution, in whole leaves. `microbatches` and `leaves` are those of the run.
+  /// execution; they form whole leaves. `microbatches` and `leaves` are the step's totals.
   GradientTree(const std::vector<int>& order, int microbatches, int leaves);
 
   int buffers() const { return buffers_; }
@@ -46,7 +46,7 @@ class GradientTree {
     return steps_[static_cast<std::size_t>(microbatch - first_)];
   }
 
-  int first_ = 0;            // the lowest microbatch of the order
+  int first_ = 0;            // the lowest microbatch in `order`
   std::vector<Step> steps_;  // by microbatch, from first_ to the highest one
   std::vector<TreeNode> nodes_;
   std::vector<int> node_buffers_;

@@ -8,7 +8,7 @@ namespace {
 
 using Ranks = std::vector<int>;
 
-/// Packs sets greedily: each round takes the sets, in order, that share no rank with it.
+/// Packs sets greedily: each round takes, in order, every set that shares no rank with it.
 std::vector<std::vector<Ranks>> disjoint_rounds(const std::set<Ranks>& sets) {
   std::vector<std::vector<Ranks>> rounds;
   std::vector<std::set<int>> taken;

@@ -44,7 +44,7 @@ struct LocalStage {
 class LocalStages {
  public:
   /// `memory` is for the rank's row. `stages[s]` is stage s of the layout, null if on another rank.
-  /// All references must outlive it.
+  /// All references must outlive this object.
   LocalStages(const Layout& layout, const RowMemory& memory, const std::vector<Stage*>& stages,
               int microbatches, Transfers& transfers);
 

@@ -1,6 +1,6 @@
 // Moves the state of all ranks from one assignment to another, in place.
-// Invariants: weights, and optimizer tensors that train before and after, keep their bits; the
-// optimizer state of buckets that start to train is zero; memory stays within the plan's.
+// Invariants: weights, and the optimizer state of buckets that train before and after, stay
+// bit-identical; that of buckets that start to train is zero; memory use stays within the plan.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ void add_pieces(Data data, int peer, std::vector<Message>& messages) {
 }
 
 /// Moves `state` from the assignment at the start of `plan` to `to`, which must outlive the state.
-/// `plan` is the plan_moves() of both, the same on every rank. `tensors` spans the world and passes
-/// views of the state's memory. Collective.
+/// `plan` is plan_moves() from one to the other, the same on every rank. `tensors` spans the world
+/// and passes views of the state's memory. Collective.
 void redistribute(State& state, const Assignment& to, const MovePlan& plan, Communicator& tensors);
 
 }  // namespace concertina

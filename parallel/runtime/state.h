@@ -34,11 +34,11 @@ struct OwnedRun {
 
 class State {
  public:
-  /// Initializes everything to zero. `kinds` is state_kinds(). `memory` must outlive it, as must
-  /// `assignment` until use() replaces it.
+  /// Initializes everything to zero. `kinds` is state_kinds(). `memory` must outlive the state, as
+  /// must `assignment` until use() replaces it.
   State(const Assignment& assignment, int rank, std::vector<std::string> kinds, Memory& memory);
 
-  /// The weights by bucket, all elements; empty if this rank does not hold the bucket.
+  /// All weights of the rank, by bucket; empty if this rank does not hold the bucket.
   const std::vector<View>& weights() const { return weights_; }
   /// This rank's own part of `bucket` of kind `kind`; empty if it has none.
   View part(std::size_t bucket, std::size_t kind) const;
@@ -47,7 +47,7 @@ class State {
   /// Over all ranks, each element of the model's state is visited once.
   void each_owned(const std::function<void(const OwnedRun&)>& see) const;
 
-  /// Number of the run's updates that its optimizer state missed while frozen, by bucket.
+  /// By bucket, how many updates of the run its optimizer state missed while it was frozen.
   std::vector<std::int64_t>& missed() { return missed_; }
   const std::vector<std::int64_t>& missed() const { return missed_; }
 

@@ -134,7 +134,7 @@ StepFault StateCheck::judge(const Words& words) {
   return fault;
 }
 
-/// Compares the ranks of a set that found no change; those unlike the majority are wrong.
+/// Compares the ranks of a set that found no change; those that differ from the majority are wrong.
 void StateCheck::judge_set(const std::vector<int>& set, const Words& words,
                            StepFault& fault) const {
   const auto value = [&](int rank) {  // of this set

@@ -26,7 +26,7 @@ struct StepFault {
   std::string what{}, where{};  // for an Error, if not finite
   // state: the ranks with a wrong state or, if unknown, those that differ from each other.
   std::vector<int> ranks{};
-  bool known = false;       // whether `ranks` are the wrong ones
+  bool known = false;       // whether `ranks` are known to be wrong
   bool repairable = false;  // whether other ranks have the correct data
   explicit operator bool() const { return kind != Kind::none; }
 };
@@ -62,8 +62,8 @@ class StateCheck {
   std::vector<std::string> changed() const;
   /// Names and digests, from the last compare(), of weights that other ranks also have.
   std::vector<std::pair<std::string, std::uint64_t>> shared_digests() const;
-  /// Copies the weights of a correct rank to the wrong ones. Returns the names of this rank's
-  /// tensors that were wrong. Collective over the working ranks.
+  /// Copies the weights of a correct rank to the ranks with a wrong state. Returns the names of
+  /// this rank's tensors that were wrong. Collective over the working ranks.
   std::vector<std::string> repair(const StepFault& fault);
   /// Duration of the last record and of its compare(), in seconds.
   double seconds() const { return record_seconds_ + compare_seconds_; }

@@ -78,7 +78,7 @@ void StepBatch::blank() {
   }
 }
 
-/// Loads microbatches [first, last) of the step, all of `batch`.
+/// Loads microbatches [first, last) of the step, all of which are in batch `batch`.
 void StepBatch::load(std::int64_t batch, int first, int last, const Reading& reading,
                      BatchSource& source) {
   wanted_.assign(source.fields().size(), {});

@@ -17,7 +17,7 @@ namespace concertina {
 
 class StepBatch {
  public:
-  /// `batches` is the number per step. `job` must outlive it.
+  /// `batches` is the number of batches per step. `job` must outlive this object.
   StepBatch(const Job& job, const Layout& layout, int rank, int batches = 1);
 
   /// Memory needed by attach(), in bytes.

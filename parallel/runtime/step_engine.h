@@ -45,13 +45,13 @@ struct StepSeconds {
   double norm = 0;     // sums of squares of gradients
   double update = 0;   // updating its own parts
   double refresh = 0;  // packing of weights
-  double post = 0;     // one SEND or RECV; 0 if it has none
+  double post = 0;     // one SEND or RECV; 0 if the rank has none
 };
 
 class StepEngine {
  public:
   /// Creates the rank's stages and operators, without memory for tensors. All references must
-  /// outlive it. `backend` must have no other operators.
+  /// outlive the engine. `backend` must have no other operators.
   StepEngine(const Job& job, const Assignment& assignment, int rank, const StageFactory& make_stage,
              const Optimizer& optimizer, double clip, Backend& backend);
   ~StepEngine();
@@ -79,9 +79,9 @@ class StepEngine {
   /// spare rank the result is unspecified.
   StepResult train(std::int64_t step, std::int64_t update_number, double lr, BatchSource& source,
                    FrozenOutputs* frozen = nullptr);
-  /// Runs forward passes over `count` microbatches, starting with batch `batch`, of no more batches
-  /// than a step has; losses() returns the sums. Calls `see` with the logits [R,V] on the ranks of
-  /// the last stages.
+  /// Runs forward passes over `count` microbatches, starting with batch `batch`, from at most as
+  /// many batches as a step has; losses() returns the sums. Calls `see` with the logits [R,V] on
+  /// the ranks of the last stages.
   void evaluate(std::int64_t batch, int count, BatchSource& source,
                 const std::function<void(int microbatch, View logits)>& see = {});
 
@@ -101,9 +101,9 @@ class StepEngine {
   Communicator& working() const { return *working_; }
   /// Sums of squares of the last step's gradients, by bucket.
   const std::vector<double>& bucket_squares() const { return update_.bucket_squares(); }
-  /// Mean durations over typical steps of the work outside of units.
+  /// Mean durations, over typical steps, of the work outside units.
   StepSeconds seconds() const;
-  /// Elements of this rank's parts that train.
+  /// Number of elements that train in this rank's parts.
   std::size_t trained_elements() const { return update_.elements(); }
   const Executor& executor() const { return executor_; }
   Executor& executor() { return executor_; }

@@ -1,7 +1,7 @@
 // The values that all working ranks need at the end of a step: the loss of each microbatch, the sum
 // of squares of each tensor's gradient, and each rank's state check. Invariants: sums are in fp64
 // by block, tensor and bucket in canonical order, and losses in microbatch order, so all ranks have
-// the same bits at any layout; nothing is allocated in a step.
+// bit-identical values for any layout; nothing is allocated in a step.
 #pragma once
 
 #include <vector>
@@ -28,14 +28,14 @@ class StepSums {
   /// `working` spans the working ranks, numbered by Assignment::working_index().
   void connect(Communicator& working, Backend& backend, Watchdog* watchdog);
 
-  /// Sets the gradients of these buckets to 0 in the next step.
+  /// Counts the gradients of these buckets as 0 in the next step.
   void skip(SkippedBuckets skipped) { skipped_ = skipped; }
   /// Adds the squares of this rank's own parts; waits for its kernels.
   void add_gradients(const GradientExchange& gradients);
   /// Distributes all sums to all working ranks. `losses` are this rank's, by microbatch.
   void gather(const std::vector<double>& losses);
 
-  /// The state check of working rank `rank`: this rank's before gather(), all ranks' after it.
+  /// The values of a working rank's state check: this rank's before gather(), all ranks' after it.
   std::span<double> words(int rank) {
     const auto index = static_cast<std::size_t>(assignment_.working_index(rank));
     return std::span(sums_).subspan(words_at_[index], check_.words(rank));
@@ -44,8 +44,8 @@ class StepSums {
   double mean_loss(double targets) const;
   /// The sum of squares of the whole gradient, over all tensors in order, after gather().
   double total_squares();
-  /// The fault of the first loss that is not finite, or of the first such gradient of a backward
-  /// pass, or none. After total_squares().
+  /// The fault of the first non-finite loss or else of the first non-finite gradient in the order
+  /// of a backward pass, or none. After total_squares().
   StepFault not_finite(std::int64_t step) const;
   /// The sums of squares by bucket, after total_squares(); 0 for a frozen or skipped one.
   const std::vector<double>& bucket_squares() const { return bucket_squares_; }
@@ -64,7 +64,7 @@ class StepSums {
   std::vector<std::vector<TensorRun>> runs_;  // runs of this rank's part
 
   // Squares go from a bucket's owners to the first of them, which adds them up by tensor; losses
-  // and these sums go to all. So a rank holds 8 bytes for each block of its own parts and of the
+  // and these sums go to all ranks. So a rank holds 8 bytes for each block of its own parts and of
   // buckets of which it is the first owner, and 8 bytes per tensor of the model and per microbatch.
   std::vector<double> squares_;
   std::vector<std::size_t> own_squares_;  // by bucket: index of the squares of this rank's part

@@ -17,10 +17,10 @@ namespace concertina {
 class TraceRecorder {
  public:
   /// Records steps that run `row` of `rank`, with at most `turns` turns of overlapped passes.
-  /// `clock` must outlive it.
+  /// `clock` must outlive the recorder.
   TraceRecorder(const std::vector<Action>& row, int rank, std::size_t turns, KernelClock& clock);
 
-  /// Keeps `count` records: of step `first` and every `stride`-th step after it.
+  /// Keeps the records of `count` steps: `first` and every `stride`-th step after it.
   void keep(std::int64_t first, int count, int stride = 1);
   /// Starts the record of step `step`.
   void begin_step(std::int64_t step);
@@ -55,7 +55,7 @@ class TraceRecorder {
   const StepRecord& last() const {
     return kept_index_ >= 0 ? kept_[static_cast<std::size_t>(kept_index_)] : scratch_;
   }
-  /// The steps of keep(), in order; without times until they have run.
+  /// The records of the steps of keep(), in order; they have no times until the steps have run.
   const std::vector<StepRecord>& kept() const { return kept_; }
   /// Discards the kept records and stops keeping.
   void release();

@@ -17,7 +17,7 @@ namespace concertina {
 
 class Transfers {
  public:
-  /// References must outlive it.
+  /// References must outlive this object.
   Transfers(const Layout& layout, TraceRecorder& recorder);
   Transfers(const Transfers&) = delete;  // referenced by pending transfers
   Transfers& operator=(const Transfers&) = delete;

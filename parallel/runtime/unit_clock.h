@@ -15,7 +15,7 @@ namespace concertina {
 
 class UnitClock final : public UnitObserver {
  public:
-  /// `units` is the number in the model, `marks` the maximum per step. `clock` must outlive it.
+  /// The model has `units` units, a step at most `marks` marks. `clock` must outlive the object.
   UnitClock(int units, std::size_t marks, KernelClock& clock);
 
   /// Measures every step from now on. By default, where marks cost device time, only the first

@@ -19,7 +19,7 @@
 
 namespace concertina {
 
-/// The metrics of a step, the same bits on every rank and at every layout.
+/// The metrics of a step, bit-identical on every rank and for every layout.
 struct StepResult {
   double loss = 0;       // mean over the valid targets of the global batch, in nats
   double grad_norm = 0;  // before clipping
@@ -29,11 +29,11 @@ struct StepResult {
 
 /// The step that an update ends.
 struct UpdateOf {
-  std::int64_t step = 0;    // within the run, for errors; from 1
+  std::int64_t step = 0;    // step of the run, from 1; for errors
   std::int64_t number = 0;  // number of the update, from 1; below `step` if updates comprise
                             // several steps
   double lr = 0;
-  double targets = 0;   // valid ones of the step
+  double targets = 0;   // number of valid targets in the step
   bool unread = false;  // whether this rank could not read its part of the batch
 };
 
@@ -63,7 +63,7 @@ class Update {
     sums_.skip(skipped);
     if (weights_) weights_->skip(skipped);
   }
-  /// `losses` come from this rank's last stages, by microbatch. A fault() changes nothing.
+  /// `losses` come from this rank's last stages, by microbatch. On a fault(), nothing changes.
   StepResult apply(const UpdateOf& update, const GradientExchange& gradients,
                    const std::vector<double>& losses, TraceRecorder& recorder);
 
@@ -75,13 +75,13 @@ class Update {
   const std::vector<double>& bucket_squares() const { return sums_.bucket_squares(); }
   /// Requires that the backend's clock has settled.
   UpdateTimes times() const;
-  /// Elements of this rank's parts that train.
+  /// Number of elements that train in this rank's parts.
   std::size_t elements() const;
 
  private:
   void update_bucket(std::size_t bucket, const UpdateStep& step, View gradient);
 
-  /// When the parts of the last step ended, on the backend's clock.
+  /// When each phase of the last update ended, on the backend's clock.
   struct Marks {
     double start = 0, summed = 0, met = 0, updated = 0;
   };

@@ -16,7 +16,7 @@ namespace concertina {
 
 class WeightGather {
  public:
-  /// `weights` are this rank's, by bucket, or empty. All references must outlive it.
+  /// `weights`: this rank's, by bucket; empty if not held here. All references must outlive it.
   WeightGather(const Assignment& assignment, int rank, const std::vector<View>& weights,
                const Groups& groups);
 

@@ -17,7 +17,7 @@ Rows generate(const PipelineShape& shape) {
 Schedule schedule_1f1b() {
   return {.generate = generate,
           .any_layout = true,
-          .about = "alternates one forward and one backward (Narayanan et al. 2021)",
+          .about = "alternates between one forward and one backward (Narayanan et al. 2021)",
           .bubble = {"(p-1)/m", [](int p, int m, int v) { return claim(v == 1, (p - 1.0) / m); }},
           .peak = {"min(m, p)", [](int p, int m, int v) { return claim(v == 1, std::min(m, p)); }}};
 }

@@ -1,6 +1,6 @@
 // DualPipeV (DeepSeek-AI 2025, public implementation; "cut in half" after Qi et al. 2025): DualPipe
-// of 2p ranks folded at its middle, so that one copy of the weights in a V of two chunks serves
-// both directions. Published for m >= 2p; smaller m use the order of m = 2p without the surplus
+// on 2p ranks, folded in the middle, so that one copy of the weights in a V of two chunks serves
+// both directions. Published for m >= 2p; smaller m use the order for m = 2p without the surplus
 // microbatches.
 #include <algorithm>
 

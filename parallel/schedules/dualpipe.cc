@@ -1,8 +1,8 @@
 // DualPipe (DeepSeek-AI 2024, DeepSeek-V3 technical report, section 3.2.1 and figure 5; steps as in
 // its public implementation): two opposite pipelines on the same ranks, with forwards of one
 // overlapped with backwards of the other. Published for even p, even m and m >= 2p; other m use the
-// order of the next such number without the surplus microbatches.
-// The published bubble is (p/2 - 1)(F&B + B - 3W), which is p/2 - 1 without overlap and F = I = W.
+// order for the next such number without the surplus microbatches.
+// The published bubble is (p/2 - 1)(F&B + B - 3W), or p/2 - 1 if F = I = W and nothing overlaps.
 #include <algorithm>
 
 #include "parallel/generate/dual_steps.h"

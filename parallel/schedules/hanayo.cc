@@ -38,7 +38,7 @@ Schedule schedule_hanayo() {
           .bubble = {"at most (2p-2)/(3/2 p v - p + 1) if m = p",
                      [](int p, int m, int v) {
                        // The idle fraction of a step is (2p - 2) / (3pW + p - 1); a claim is
-                       // relative to the rest.
+                       // relative to the busy time.
                        return claim(m == p, (2.0 * p - 2) / (1.5 * p * v - p + 1), false);
                      }},
           .peak = {"v m if m <= p", [](int p, int m, int v) { return claim(m <= p, v * m); }}};

@@ -2,7 +2,7 @@
 // Clusters Using Megatron-LM", section 2.2.2 and figure 4 bottom): v chunks per rank; p
 // microbatches at a time pass through a chunk before the rank continues with the next one. Rank r
 // runs 2 (p - 1 - r) + (v - 1) p forwards ahead, then alternates. Published for m % p == 0. Any
-// other m uses the order of the next multiple of p without the surplus microbatches.
+// other m uses the order for the next multiple of p without the surplus microbatches.
 #include <algorithm>
 
 #include "parallel/generate/schedule_registry.h"

@@ -23,7 +23,7 @@ Schedule schedule_v_min() {
   return {.generate = generate,
           .placement = Placement::wave,
           .chunks = {.default_value = 2, .step = 2, .most = 2},
-          .about = "a third of the memory, 2/3 of the bubble of 1f1b (Qi et al. 2024)",
+          .about = "a third of the memory and 2/3 of the bubble of 1f1b (Qi et al. 2024)",
           .bubble = {"(4p-5)/(6m), (4p-3)/(6m) if 3 divides p, if m >= p",
                      [](int p, int m, int) {
                        // If 3 divides p, the passes would collide without a wait at the turns.

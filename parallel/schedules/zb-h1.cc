@@ -1,7 +1,7 @@
 // ZB-H1 (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", section 2 and figure 3): the order of
 // 1F1B with a split backward pass. Weight gradients wait until a rank would be idle, or would save
 // more than p microbatches, which is what 1F1B saves on its first rank.
-// The bubble (p - 1)(F + I - W) is a third of 1F1B's with F = I = W.
+// The bubble (p - 1)(F + I - W) is a third of 1F1B's if F = I = W.
 #include <algorithm>
 
 #include "parallel/generate/building_block.h"

@@ -1,4 +1,4 @@
-// ZB-V (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", section 6; as a building block Qi et
+// ZB-V (Qi et al. 2023, "Zero Bubble Pipeline Parallelism", section 6; as a building block in Qi et
 // al. 2024, section 4): two chunks in a V. For m >= 2p - 1, there is no idle time between a rank's
 // first and last action, with the memory of 1F1B: 2p microbatches of stages of half the size.
 #include <algorithm>

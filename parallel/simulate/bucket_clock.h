@@ -15,11 +15,11 @@ class BucketClock {
  public:
   BucketClock(const Layout& layout, const Costs& costs, int ranks);
 
-  /// Action `node` completes a gradient of `stage` at `end`. The last one starts its buckets.
+  /// Action `node` completes a gradient of `stage` at `end`. The last one starts its exchanges.
   void gradient(int stage, double end, int node);
   /// Time of the next start or end of a message; infinity if there is none.
   double next_time() const { return exchanges_.next_time(); }
-  /// Handles that event. Returns the ranks that waited for what it completes.
+  /// Handles that event. Returns the ranks that were waiting for an exchange that it completes.
   const std::vector<int>& advance(LinkClock& links);
 
   /// Completes the rank's exchanges of `stage`. Returns false if some are pending; advance()

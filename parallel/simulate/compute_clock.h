@@ -1,6 +1,6 @@
 // Duration of computation while messages pass: a message over a stream (TCP) uses a share of the
 // time of both its ranks for copies and checksums, which a waiting rank does not notice.
-// Invariant: for each rank, calls of end() are ordered by `start`.
+// Invariant: for each rank, calls to end() are ordered by `start`.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Durations and sizes of a plan's actions and messages: the simulator's only knowledge of machine
-// and model.
+// Durations and sizes of a plan's actions and messages: the simulator's only knowledge of the
+// machine and the model.
 // Invariant: plain values, provided by the caller (unit costs, FLOPs over a rate, measurements).
 #pragma once
 
@@ -49,7 +49,7 @@ struct LinkCosts {
 struct BucketCosts {
   std::vector<int> ranks;       // holders, ascending; more than one
   std::vector<int> stages;      // stages of the layout that use it
-  std::vector<double> early;    // by stage: seconds from its gradient's end to its action's
+  std::vector<double> early;    // by stage: seconds from its gradient's end to its action's end
   std::vector<Share> pieces;    // share of every part before the exchange, by holder
   std::vector<double> updated;  // seconds from the start of the update to the end of its part
   double bytes = 0;             // size of all parts
@@ -72,7 +72,7 @@ struct Costs {
   double combine = 0;              // seconds per byte of received gradients
   std::string exchange_scheme = "all-to-all";
   int leaves = 1;           // number of leaves of the gradient sum
-  LinkCosts local, remote;  // between ranks of one host, and of two hosts
+  LinkCosts local, remote;  // between ranks on one host, and on two hosts
   std::vector<int> hosts;  // by rank; empty: one host. Remote messages of a host share one link out
                            // and one link in
   std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) that differ from the above

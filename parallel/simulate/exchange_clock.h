@@ -25,8 +25,8 @@ class ExchangeClock {
   /// Adds an exchange of `group`, with `piece_bytes` per piece. Returns its number in the group.
   int add_exchange(int group, std::shared_ptr<const ExchangeLoad> load, double piece_bytes);
 
-  /// Records that action `node` completes the part of `holder` at `time`, not before the last
-  /// event. It is posted after the holder's previous exchanges.
+  /// Records that action `node` completes the part of `holder` at `time`, which is not before the
+  /// last event. The exchange is posted after the holder's previous ones.
   void begin(int group, int exchange, int holder, double time, int node);
 
   double next_time() const {
@@ -41,9 +41,9 @@ class ExchangeClock {
 
   /// Progress of an exchange on one of its holders, in its last phase.
   struct Progress {
-    int missing = 0;    // messages to and from it without a known end, and its begin
+    int missing = 0;    // messages to and from it whose end is not known, plus its start
     double end = 0;     // latest known end
-    int late = -1;      // the action that the last one waited for
+    int late = -1;      // the action that determined `end`
     double begun = -1;  // time of posting; < 0: not yet
     int node = -1;      // the action that completed its part
     bool ready = false;
@@ -57,7 +57,7 @@ class ExchangeClock {
 
  private:
   struct Open {
-    int step = 0, left = 2;  // messages without a reply, or not arrived
+    int step = 0, left = 2;  // messages that await a reply or have not arrived
     double bytes = 0;
   };
   /// The exchanges of one holder, with consecutively numbered steps.

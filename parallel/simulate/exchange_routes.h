@@ -1,6 +1,6 @@
 // The messages of an exchange between the holders of a bucket, by phase and step.
 // Invariant: a regular phase of many steps is thinned out (kMostSteps), so that the cost of a
-// simulation is linear rather than quadratic in the holders.
+// simulation is linear rather than quadratic in the number of holders.
 #pragma once
 
 #include <vector>

@@ -55,7 +55,7 @@ class Attribution {
     }
   }
 
-  /// When the last gradient of units of `rank` is done on any rank.
+  /// When the last gradient for the units of `rank` is complete on any rank.
   double last_gradient(std::size_t rank) const {
     double last = 0;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -83,7 +83,7 @@ class Attribution {
   double all_at_step_ = 0;
 };
 
-/// Adds posting, copying and adding outside of computation and waits.
+/// Adds the time of posting, copying and adding outside of computation and waits.
 void add_handling(const std::vector<Action>& row, const StepRecord& record, IdleCauses& causes) {
   for (std::size_t i = 0; i < row.size(); ++i)
     if (!is_compute(row[i].kind) && row[i].kind != Kind::STEP)

@@ -40,8 +40,8 @@ struct StepSpan {
 };
 StepSpan span_of(const std::vector<StepRecord>& ranks);
 
-/// Returns `costs` with equal stages within each pipeline, set to their mean; for replicas of one
-/// depth, to the mean of all, because a slow replica is not caused by the schedule.
+/// Returns `costs` with the stages of each pipeline set to their mean; if all replicas have the
+/// same depth, to the mean of all stages, because a slow replica is not caused by the schedule.
 Costs equal_stages(const Layout& layout, Costs costs);
 
 /// Idle seconds of each rank with free transfers: with equal stages within each pipeline (their
@@ -52,7 +52,7 @@ struct ExpectedIdle {
 ExpectedIdle expected_idle(const Plan& plan, const Layout& layout, const Costs& costs);
 
 /// Returns, by rank and wait, the time until which the rank waited for computation elsewhere. The
-/// rest of the wait belongs to its own cause.
+/// rest of the wait has its own cause, see cause_of().
 std::vector<std::vector<double>> computed_until(const Plan& plan, const Layout& layout,
                                                 const std::vector<StepRecord>& ranks);
 

@@ -1,8 +1,8 @@
 // Times of messages on the links between ranks, and the CPU time that they use.
 // Invariant: calls are in the order in which messages are ready, so links are first come, first
-// served, without preemption. Between two hosts, a message passes the link out of one and then,
-// possibly queued, the link into the other. A message queued there does not block the first link,
-// as in a switch or with streams that share a link.
+// served, without preemption. Between two hosts, a message passes through the link out of one and
+// then, possibly queued, the link into the other. A message queued there does not block the first
+// link, as in a switch or with streams that share a link.
 #pragma once
 
 #include <cstdint>

@@ -13,16 +13,16 @@ namespace {
 
 constexpr double kNoEvent = std::numeric_limits<double>::infinity();
 
-/// Ranks that share cores: those of a group share `cores` cores (0: one per rank).
+/// Ranks that share cores: the ranks of a group share `cores` cores (0: one per rank).
 struct Places {
   std::vector<int> group;  // by rank
   int cores = 0;
 };
 
 /// Waiting ranks are never idle for long, so no core appears idle and the kernel migrates ranks
-/// less than once per step: each shares a core with the same ranks. Which ones is random; the three
-/// variants of `Deal` represent all. If ranks cannot be divided evenly, they share all cores of
-/// their host.
+/// less than once per step: each rank shares a core with the same ranks all the time. Which ranks
+/// these are is random; the three variants of `Deal` stand for all possibilities. If ranks cannot
+/// be divided evenly, they share all cores of their host.
 enum class Deal { runs, turns, there_and_back };
 
 /// `idle` is a fictitious host for ranks without actions.

@@ -163,7 +163,7 @@ bool Simulation::step(int rank) {
 
 Timeline simulate(const Plan& plan, const Layout& layout, const Costs& costs) {
   CONCERTINA_CHECK(static_cast<int>(costs.stages.size()) == layout.stage_count(),
-                   "costs of {} stages for {} stages", costs.stages.size(), layout.stage_count());
+                   "costs for {} stages instead of {}", costs.stages.size(), layout.stage_count());
   CONCERTINA_CHECK(costs.is_finite(), "costs are not finite numbers");
   return Simulation(plan, layout, costs).run();
 }

@@ -1,8 +1,8 @@
 // Predicts when each action of a plan runs.
 // Uses an event queue with one entry per rank, in order of time: the ranks of a host share its link
-// to others, and the order on that link depends on time, which a longest path through a fixed graph
-// cannot express. Invariant: pure; n log(ranks) in the number of actions; the same plan and costs
-// always give the same timeline.
+// to other hosts, and the order on that link depends on time, which a longest path through a fixed
+// graph cannot express. Invariant: pure; takes O(n log ranks) time for n actions; the same plan and
+// costs always give the same timeline.
 #pragma once
 
 #include "parallel/simulate/timeline.h"

@@ -60,15 +60,15 @@ class Simulation {
   void push(double time, int message) { events_.push({time, rank_count() + message}); }
   /// Time of the next event; infinity if there is none.
   double next_time() const;
-  /// Runs actions of a rank until something else is due before its next one.
+  /// Runs actions of a rank until another event is due before its next action.
   void run_rank(int rank);
   /// Advances the rank's next action, or pair of overlapping actions. Returns false if it must wait
   /// for an event, or if none is left.
   bool perform(int rank);
-  /// Starts the next `count` actions, moves the rank's clock to their known end, or finishes them
-  /// if nothing intervened.
+  /// Starts the next `count` actions and moves the rank's clock to their known end, or finishes
+  /// them if nothing intervened.
   bool compute(int rank, int count);
-  /// Starts exchanges of gradients that are complete during the action, which ends at the clock.
+  /// Starts the exchanges of gradients that the action completes; it ends at the rank's clock.
   void start_reductions(int rank, const Action& action);
   /// Handles transfers, REDUCE and STEP. A REDUCE before the row's last compute does not wait: STEP
   /// does, or a REDUCE in the row's tail.
@@ -100,7 +100,7 @@ class Simulation {
   bool post(int rank, const Action& action);
   void posted(int message);
   void proceed(int message, double time);
-  /// Wakes the ranks that wait for it.
+  /// Wakes the ranks that wait for the message.
   void passed(int message);
 
   const Plan& plan_;

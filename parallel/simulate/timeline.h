@@ -20,7 +20,7 @@ enum class Wait {
   none,
   input,        // activations from the previous stage
   gradient,     // the gradient from the next stage
-  send_buffer,  // an earlier message that was not sent yet (kSendBuffers)
+  send_buffer,  // an earlier message that has not been sent yet (kSendBuffers)
   reduction,    // gradients of other holders
   all_ranks,    // the other ranks in STEP
 };
@@ -39,13 +39,13 @@ struct Timeline {
   std::vector<double> busy;           // including the rank's own work in STEP
   std::vector<double> bubble;         // idle share of the makespan, by rank
   double mean_bubble = 0;             // over ranks that have actions
-  std::vector<int> peak_activations;  // microbatches of stages, by rank
+  std::vector<int> peak_activations;  // (stage, microbatch) pairs, by rank
   std::vector<std::size_t> peak_activation_bytes;
   std::vector<PathStep> critical_path;  // the whole step, from start to end
 };
 
-/// Idle over ideal (busy) time of the rank where it is largest: within the whole step, and from the
-/// start of its first compute action to the end of its last one, as in Schedule::bubble.
+/// Idle time over ideal (busy) time of the rank where this is largest: within the whole step, and
+/// from the start of its first compute action to the end of its last one, as in Schedule::bubble.
 struct IdleOverIdeal {
   double step = 0, span = 0;
 };
@@ -57,7 +57,7 @@ std::vector<Interval> compute_spans(const Plan& plan, const Timeline& timeline);
 double longest_span(const Plan& plan, const Timeline& timeline);
 
 /// What determined the start of an action: an action of another rank, by number, or -1 for the
-/// previous one of its row. Actions are numbered row by row.
+/// previous one in its row. Actions are numbered row by row.
 struct Delay {
   int node = -1;
   Wait wait = Wait::none;

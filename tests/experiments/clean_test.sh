@@ -48,7 +48,7 @@ refused 'the file already exists' data clean dirty.tsv "${look[@]}" --out other.
 [ ! -e other.tsv ] || fail 'a partial file was written'
 refused 'several files cannot be written to one' data clean dirty.tsv clean.tsv "${look[@]}" --out other.tsv
 refused 'no rows are left' data clean held.tsv --format tsv --set data.validation_files=held.tsv --out other.tsv
-refused 'is not a format of tables' data inspect --quality dirty.tsv --format text
+refused 'is not a table format' data inspect --quality dirty.tsv --format text
 refused 'has no effect without --quality' data inspect dirty.tsv --format tsv --near 0.5
 
 # Quotes, line breaks in cells and further columns are preserved; texts without labels have no conflicts.

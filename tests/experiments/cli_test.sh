@@ -407,7 +407,7 @@ done
 # Idle time in its three measures, each with its name, so the table of schedules can be checked by hand.
 ok 'bubble 27.27% of it' schedule simulate gpipe
 ok '37.50% of the step, 37.50% of its span' schedule simulate gpipe
-ok 'free transfers: (p-1)/m: 37.50%' schedule simulate gpipe
+ok 'free transfers: (p-1)/m = 37.50%' schedule simulate gpipe
 ok 'peak activations, microbatch-stages' schedule simulate gpipe
 ok '6.25% of the step, 0.00% of its span' schedule simulate zb-v
 "$binary" schedule simulate zb-v --json | python3 -c 'import json, sys
@@ -526,7 +526,8 @@ END
 refused 'out is required' checkpoint export nowhere --onnx
 mkdir -p step-00000001
 refused 'step-00000001' checkpoint inspect step-00000001
-refused 'nowhere' report nowhere --figures --step=1
+refused 'nowhere' report nowhere --data --step=1
+"$binary" report nowhere --figures > out 2> err; grep -q 'figures is now --data' err || fail 'report --figures does not name its new form'
 
 OMPI_COMM_WORLD_SIZE=4 && export OMPI_COMM_WORLD_SIZE
 refused 'alone, but the launcher was asked for 4 ranks' doctor

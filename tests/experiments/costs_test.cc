@@ -137,7 +137,7 @@ TEST_F(CostFiles, AFileHasARowPerStage) {
     EXPECT_EQ(of_two.stages[1].weight, 6);
     EXPECT_EQ(costs.of(opposed, make_plan(opposed, "gpipe")).stages[2].forward, 1);
     EXPECT_EQ(error_of([&] { costs.of(three, make_plan(three, "gpipe")); }),
-              "the file has costs of 2 stages, but a pipeline has 3 stages");
+              "the file has costs for 2 stages, but a pipeline has 3 stages");
   }
   for (const auto& [text, wrong] : {std::pair{"", "the file contains no costs"},
                                     {"F,I,W\n", "the file contains no costs"},

@@ -95,7 +95,7 @@ cmp one.tok again.tok || fail 'the bytes differ after a full disk'
 exits 1 'a full disk' env LIMIT=300 ./ranks 1 "${prepare[@]}" --chunk 20 --out other.tok
 sed -i 's/whale/seal/' text.txt
 exits 0 'another text' ./ranks 2 "${prepare[@]}" --chunk 20 --out other.tok --json
-grep -q 'are encoded again' err || fail 'chunks of another text: no warning'
+grep -q 'were re-encoded' err || fail 'chunks of another text: no warning'
 exits 0 'another text, alone' ./ranks 1 "${prepare[@]}" --out alone.tok
 cmp other.tok alone.tok || fail 'chunks of another text were used'
 mv same.txt text.txt

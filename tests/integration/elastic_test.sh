@@ -371,7 +371,7 @@ PY
 exits 0 'verify' $mpirun -n 3 "$binary" verify @base.toml --layouts pp3xdp1,2+1,pp1xdp2 --steps 3 --json
 tail -n 1 out | grep -q '^{"reference":"pp1xdp3 1f1b","steps":3,"same":true,' || fail 'the JSON of verify'
 exits 0 'verify alone' "$binary" verify @base.toml --steps 2
-grep -q 'every bit of weights, optimizer state, loss and gradient norm is the same' out ||
+grep -q 'all weights, optimizer states, losses and gradient norms are bit-identical' out ||
   fail 'verify does not report equal bits'
 exits 2 'verify of a large model' "$binary" verify model.width=65536 model.layers=400 model.heads=64
 one_message 'memory' 'verify of a large model'

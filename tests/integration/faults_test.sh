@@ -16,7 +16,7 @@ verify=(verify --run model.layers=3 model.width=16 model.heads=2 model.context=1
   cache.memory=4MiB cache.use=always elastic.policy=pipetransformer parallel.pp=2)
 
 run 2 "${verify[@]}"
-grep -q '^7 changes of layers frozen, 3 changes of the layout, [1-9][0-9]* samples read' out || die "was not tested: $(cat out)"
+grep -q '^7 changes to frozen layers, 3 changes to the layout, [1-9][0-9]* samples read' out || die "was not tested: $(cat out)"
 found=0
 for fault in $("$plant"); do
   code=0

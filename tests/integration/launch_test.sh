@@ -60,13 +60,13 @@ unseen() { # WHAT KEY WHERE FIRST SECOND: the options and the launcher of rank 1
 one="$binary train @base.toml run.name=unseen"
 unseen 'the run directory' run.dir 'run.dir' '' "$one run.dir=other-dir"
 unseen 'the run directory' run.dir 'run.dir, dry' --dry-run "$one run.dir=other-dir --dry-run"
-unseen 'the directory of checkpoints' checkpoint.dir 'checkpoint.dir' checkpoint.dir=a-dir/ \
+unseen 'the checkpoint directory' checkpoint.dir 'checkpoint.dir' checkpoint.dir=a-dir/ \
   "$one checkpoint.dir=b-dir"
 mkdir -p runs disks
 printf 'mount -t tmpfs tmpfs "$1" && shift && exec "$@"' > mounted
 if unshare -m sh mounted disks true 2> /dev/null; then
   unseen 'the run directory' run.dir 'disk under runs' '' "unshare -m sh mounted runs $one"
-  unseen 'the directory of checkpoints' checkpoint.dir 'disk under disks' \
+  unseen 'the checkpoint directory' checkpoint.dir 'disk under disks' \
     'checkpoint.dir=disks/x --dry-run' "unshare -m sh mounted disks $one checkpoint.dir=disks/x --dry-run"
 else
   echo 'no mount namespaces here: disks that only one rank sees are not tested'

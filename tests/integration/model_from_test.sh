@@ -44,7 +44,7 @@ for layout in '1 parallel.pp=1 runs/masked' '2 parallel.pp=2 kept' '3 parallel.p
   [ "$from" = kept ] && cp -r kept runs/masked/kept && from=runs/masked/kept
   run "$ranks" train "${classify[@]}" "model.from=$from" "run.name=from-$ranks-$key" "$key"
   grep -q "initialized, not in the source: .*/classes.bias" out || die "the new head is not reported: $(cat out)"
-  grep -q "not used from the source: .*/transform.bias" out || die "the old head is not reported: $(cat out)"
+  grep -q "in the source, but not used: .*/transform.bias" out || die "the old head is not reported: $(cat out)"
   hash=$(hash_of "runs/from-$ranks-$key")
   [ "${first:=$hash}" = "$hash" ] || die "the bits differ: $layout"
 done

@@ -24,7 +24,7 @@ grep -q "^steps = $steps\$" runs/epochs/config.toml || fail 'config.toml lacks t
 expect 0 0 as_steps --set run.steps=$steps
 [ "$(hash_of epochs)" = "$(hash_of as_steps)" ] || fail 'the bits of a run by epochs and by steps differ'
 expect 2 0 both --set run.epochs=1 --set run.steps=7
-one_message "run.steps = 7, but run.epochs = 1 of this data takes $steps steps" 'both'
+one_message "run.steps = 7, but run.epochs = 1 takes $steps steps with this data" 'both'
 expect 2 0 part --set run.epochs=0.5
 # Adding epochs does not change the learning rates.
 exits 0 'more epochs' "$binary" train runs/epochs run.epochs=2

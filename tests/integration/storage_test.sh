@@ -170,7 +170,7 @@ END
 if unshare -m sh -c 'mount -t tmpfs tmpfs disk' 2> /dev/null; then
   exits 0 'logs that fill the disk' unshare -m sh on_small_disk "$binary" train @base.toml \
     run.dir=disk run.name=fills run.steps=5000
-  grep -q 'warning.*cannot write metrics.jsonl, lines are lost: .*No space left' err || fail 'the disk was not full'
+  grep -q 'warning.*cannot write metrics.jsonl, so lines are lost: .*No space left' err || fail 'the disk was not full'
   exits 1 'a disk without room' unshare -m sh on_small_disk "$binary" train @base.toml \
     run.dir=disk run.name=fills run.steps=5 model.width=128
   grep -q 'warning.*no space for the next checkpoint (up to [0-9.]* MiB): .*No space left' err ||

@@ -184,7 +184,7 @@ TEST(Split, AFileThatIsSortedByLabelIsSplitFairly) {
 TEST(Split, TheEndIsHeldOutWhereItIsAskedFor) {
   SortedTable folder;
   folder.options.options["split"] = "end";
-  EXPECT_ERROR(open_dataset(folder.options), "none of the 20 rows of validation has the class '0'");
+  EXPECT_ERROR(open_dataset(folder.options), "none of the 20 rows in validation has the class '0'");
   EXPECT_ERROR(open_dataset(folder.options), "data.missing_classes = true");
   folder.options.options["missing_classes"] = true;
   const Splits splits = *open_dataset(folder.options)->splits();
@@ -202,7 +202,7 @@ TEST(Split, ATestShareIsDrawnBesideFilesToValidateOn) {
   folder.options.validation_files = {
       folder("b.tsv", "sentence\tlabel\nother\t0\nSentence  7\t0\nmore\t1\n")};
   EXPECT_ERROR(open_dataset(folder.options),
-               "1 of 3 rows of validation (33.3%) are also in the training data");
+               "1 of 3 rows in validation (33.3%) are also in the training data");
   EXPECT_ERROR(open_dataset(folder.options), "data.most_overlap = 0.34");
   folder.options.most_overlap = 0.34;
   const auto dataset = open_dataset(folder.options);

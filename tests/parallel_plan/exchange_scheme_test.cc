@@ -163,7 +163,7 @@ TEST(ExchangeScheme, RowsThatBreakARuleAreRefused) {
       {[](ExchangeRow& row, int me) {
          if (me == 0) row[0].sends[1].step = 1;
        },
-       "holder 0 has messages of two peers (1 and 2) in step 1"},
+       "holder 0 has messages with two peers (1 and 2) in step 1"},
       {[](ExchangeRow& row, int me) {
          if (me == 0) std::swap(row[0].sends[0], row[0].sends[1]);
        },

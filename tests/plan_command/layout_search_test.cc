@@ -191,7 +191,7 @@ TEST(PlannerSearch, SaysWhatItWasComparedWith) {
         small_gpt(),
         {.world = 8, .machine = machine, .device_memory = "80GiB", .software = software, .top = 2});
   };
-  const std::string never = "was ever compared with a measurement";
+  const std::string never = "has ever been compared with a measurement";
   for (const std::string_view machine : machine_presets())
     for (const char* software : {"concertina", "megatron", "deepspeed"}) {
       SCOPED_TRACE(fmt::format("{} {}", machine, software));

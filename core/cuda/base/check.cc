@@ -47,7 +47,7 @@ void check(cudaError_t error, const char* call) {
 }
 
 void check_scratch(std::size_t wanted, std::size_t given, const char* kernel) {
-  CONCERTINA_CHECK(wanted <= given, "{} needs {} bytes of scratch, but has {}", kernel, wanted,
+  CONCERTINA_CHECK(wanted <= given, "{} needs {} bytes of scratch, but has only {}", kernel, wanted,
                    given);
 }
 

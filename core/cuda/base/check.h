@@ -7,10 +7,10 @@
 
 namespace concertina::cuda {
 
-/// Throws a failure unless `error` is cudaSuccess. `call` names the function or the kernel.
+/// Throws Error{failure} unless `error` is cudaSuccess. `call` names the function or the kernel.
 void check(cudaError_t error, const char* call);
 
-/// Throws if a sum over rows needs more scratch than it has.
+/// Throws if a sum over rows needs more scratch than it was given.
 void check_scratch(std::size_t wanted, std::size_t given, const char* kernel);
 
 /// For destructors: logs the failure, unless an exception is already being propagated.

@@ -27,7 +27,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// A point in a stream, with its time.
+/// A point in a stream, and the time at which the stream reached it.
 class Event {
  public:
   Event() { check(cudaEventCreate(&event_), "cudaEventCreate"); }
@@ -37,7 +37,7 @@ class Event {
 
   void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
   void wait() const { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
-  /// Requires that both events have passed.
+  /// Requires that the streams have reached both events.
   double seconds_since(const Event& start) const {
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "cudaEventElapsedTime");

@@ -39,8 +39,8 @@ class Library {
   void* library_ = nullptr;
 };
 
-// Expansions of a list X(member, function) of library functions: into the members of a struct, and
-// into the lookup of each in a Library with such `functions`.
+// Expand a list X(member, function) of library functions into the members of a struct, and into
+// looking up each function in a Library whose member `functions` is such a struct.
 #define CONCERTINA_LIBRARY_MEMBER(member, function) decltype(&::function) member;
 #define CONCERTINA_LIBRARY_FIND(member, function) find(#function, functions.member);
 

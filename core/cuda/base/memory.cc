@@ -27,7 +27,7 @@ bool on_device(const void* memory) {
                 "fewer samples per microbatch, more stages, or a GPU that is not used by others");
 }
 
-/// mark() records a point in the kernels' stream for which the copy stream waits: a fetch reads
+/// mark() records a point in the kernels' stream that the copy stream waits for: a fetch reads
 /// what earlier kernels wrote, and a deliver writes after earlier kernels have read. No stream
 /// waits for the copy: the host polls idle() before it issues kernels that depend on it.
 class DeviceStaging final : public Staging {

@@ -14,7 +14,7 @@ namespace concertina::cuda {
 class DeviceMemory final : public Memory {
  public:
   explicit DeviceMemory(cudaStream_t stream) : stream_(stream) {}
-  /// Allocates with one cudaMalloc. Its error names the block, the bytes needed and the bytes free.
+  /// Calls cudaMalloc once. Errors name the block and the numbers of bytes needed and free.
   void* allocate(std::size_t bytes, std::string_view name) override;
   void release(void* block, std::size_t bytes) noexcept override;
   void copy(const void* from, void* to, std::size_t bytes) override;

@@ -10,15 +10,15 @@
 
 namespace concertina::cuda {
 
-/// Device memory that each process needs in addition to what it plans, for code that cuBLASLt and
-/// others load on first use, and for CUDA graphs (an estimate).
+/// Device memory that each process needs in addition to the planned memory, for code that libraries
+/// such as cuBLASLt load on first use, and for CUDA graphs (an estimate).
 inline constexpr std::size_t kUnplannedBytes = std::size_t{256} << 20;
-/// Scratch for sums over rows and the embedding's gradient, at any size.
+/// Scratch for sums over rows and the embedding's gradient, whatever their size.
 inline constexpr std::size_t kScratchBytes = std::size_t{8} << 20;
 /// Scratch for cuBLASLt. It affects the choice of algorithm, so all products use the same size.
 inline constexpr std::size_t kProductScratch = std::size_t{32} << 20;
 
-/// Whether a map is computed in fp8. Its products need a multiple of 16 bytes along every
+/// Whether a linear map is computed in fp8. Such products need a multiple of 16 bytes along every
 /// dimension; other maps use their compute type.
 inline constexpr std::int64_t kFp8Run = 16;
 inline bool in_fp8(const LinearShape& s) {
@@ -27,12 +27,12 @@ inline bool in_fp8(const LinearShape& s) {
 }
 /// Sizes of a scale, aligned like operands, and of a tensor's partial maxima.
 inline constexpr std::size_t kScaleBytes = 16, kMaximumBytes = 2048;
-/// Bytes following the scratch of the product for its input, output gradient and their scales.
+/// Bytes after the product's scratch, for its input, its output gradient and their scales.
 inline std::size_t fp8_scratch(const LinearShape& s) {
   return static_cast<std::size_t>(s.rows * (s.in + s.out)) + 2 * kScaleBytes + kMaximumBytes;
 }
 
-/// Weights in the compute type, shared by both directions, one transposed; in fp8, a copy for each.
+/// Weights in the compute type, shared by both directions; in fp8, one copy for each direction.
 inline std::size_t packed_bytes(const LinearShape& s) {
   const auto weights = static_cast<std::size_t>(s.in * s.out);
   return in_fp8(s) ? 2 * weights + kScaleBytes : weights * size_of(s.compute);
@@ -45,8 +45,8 @@ inline void need(const LinearShape& s, Workspace& workspace) {
 /// Maximum number of columns per head in our attention kernels.
 inline constexpr int kMostHeadDim = 128;
 /// cuDNN needs bf16, and heads of a multiple of 16 bytes. It processes keys in tiles, so without a
-/// causal mask, tokens must fill them. Our kernels run shared keys, whose gradient cuDNN rounds per
-/// head before adding, and dropout, whose mask must be the same on every backend.
+/// causal mask, the tokens must fill them. Shared keys, whose gradient cuDNN rounds per head before
+/// adding, and dropout, whose mask must be the same on every backend, are left to our kernels.
 inline constexpr std::int64_t kDnnRun = 8, kDnnKeys = 128;
 inline bool dnn_takes(const AttentionShape& s) {
   return s.compute == DType::bf16 && s.head_dim % kDnnRun == 0 && s.tokens > 1 &&

@@ -10,7 +10,7 @@
 
 namespace concertina::cuda {
 
-/// The step and sample of a recorded pass for its masks, which change between launches.
+/// The step and sample for the masks of a recorded pass; both change between launches.
 struct MaskPlace {
   std::uint32_t step = 0, sample = 0;
   bool operator==(const MaskPlace&) const = default;

@@ -14,8 +14,8 @@
 namespace concertina::cuda {
 namespace {
 
-// Up to 9.15, NVIDIA's frontend (cudnn-frontend) masks keys after the last token if they do not
-// fill a tile. Our graphs do not.
+// Up to 9.15, NVIDIA's frontend (cudnn-frontend) masks keys after the last token if the keys do
+// not fill a tile. Our graphs do not.
 constexpr std::int64_t kAnyTokens = 91600;
 
 class DnnHandle {

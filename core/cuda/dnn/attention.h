@@ -1,6 +1,6 @@
-// Attention with cuDNN's fused kernels. Builds without cuDNN report that as the problem.
-// Invariant: bits are the same in every run. For a deterministic gradient of q, cuDNN keeps the
-// scores' gradient [samples,H,T,T] in bf16, so its scratch grows with T squared.
+// Attention with cuDNN's fused kernels. Builds without cuDNN report its absence as the problem.
+// Invariant: results are bit-identical in every run. For a deterministic gradient of q, cuDNN keeps
+// the scores' gradient [samples,H,T,T] in bf16, so its scratch grows with T squared.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -24,7 +24,7 @@ class DnnAttentions {
                                           const Workspace& workspace) = 0;
 };
 
-/// Creates the plans for the current device. Throws a failure if there is no cuDNN.
+/// Creates the plans for the current device. Throws Error{failure} if there is no cuDNN.
 std::unique_ptr<DnnAttentions> make_dnn_attentions(cudaStream_t stream);
 
 /// Returns why cuDNN cannot be used on this machine with any device; empty if it can.

@@ -30,17 +30,17 @@ struct Dnn {
   CONCERTINA_CUDNN(CONCERTINA_LIBRARY_MEMBER)
 };
 
-/// Loads the library at the first call. Throws a failure if dnn_problem() (attention.h) is not
-/// empty.
+/// Loads the library on the first call. Throws Error{failure} if dnn_problem() (attention.h) is
+/// not empty.
 const Dnn& dnn();
 
 /// Returns the version; 91900 is 9.19.0.
 std::int64_t dnn_version();
 
-/// Throws a failure, with cuDNN's reason, unless `status` is success.
+/// Throws Error{failure}, with cuDNN's reason, unless `status` is success.
 void check(cudnnStatus_t status, const char* call);
 
-/// An object of cuDNN.
+/// A cuDNN object.
 class DnnDescriptor {
  public:
   explicit DnnDescriptor(cudnnBackendDescriptorType_t type);
@@ -63,7 +63,7 @@ class DnnDescriptor {
   void set(cudnnBackendAttributeName_t name, const DnnDescriptor& value) {
     set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.raw_);
   }
-  /// Returns the element count of this attribute, and writes at most `most` of them to `values`.
+  /// Returns the attribute's number of elements, and writes at most `most` of them to `values`.
   std::int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                    std::int64_t most, void* values) const;
   void finalize();

@@ -45,8 +45,8 @@ void DnnGraph::matmul(Tensor x, Tensor b, Tensor y) {
 }
 
 // cuDNN recognizes these graphs by their form, runs each as a flash-attention kernel, and may
-// reject an equivalent graph of another form. The forms come from its guide ("Fused flash
-// attention", forward and backward), for equal numbers of keys and queries.
+// reject an equivalent graph of another form. The forms come from cuDNN's guide ("Fused
+// flash attention", forward and backward), for equal numbers of keys and queries.
 //
 // Dimensions: N samples, H heads, T tokens, D columns of a head.
 namespace {
@@ -138,7 +138,7 @@ DnnGraph Builder::forward() && {
 }
 
 // delta = row sums of dy * y; p = exp(s - lse), dv = p^T dy; ds = scale p (dy v^T - delta), dk =
-// ds^T q, dq = ds k. The factor of 1 takes the place of dropout's.
+// ds^T q, dq = ds k. The factor of 1 takes the place of dropout's factor.
 DnnGraph Builder::backward() && {
   const std::int64_t C = width();
   const Tensor q = matrix(kQ, 3 * C), k = transposed(kK, 3 * C), v = transposed(kV, 3 * C);

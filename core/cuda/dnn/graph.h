@@ -12,7 +12,7 @@
 
 namespace concertina::cuda {
 
-/// Operations on four-dimensional tensors, as values. cuDNN receives them when they are planned.
+/// Operations on four-dimensional tensors, as values. cuDNN receives them when a plan is made.
 class DnnGraph {
  public:
   using Four = std::array<std::int64_t, 4>;
@@ -20,7 +20,7 @@ class DnnGraph {
   using Tensor = std::int64_t;
   static constexpr Tensor kNone = -1;
 
-  /// Stored operands are in memory, 16-byte aligned; the others pass between operations only.
+  /// Stored operands are in memory, 16-byte aligned; the others exist only between operations.
   struct Operand {
     enum class Kind { stored, passed, value } kind;
     Tensor number;

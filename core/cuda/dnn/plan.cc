@@ -11,7 +11,7 @@
 namespace concertina::cuda {
 namespace {
 
-// A graph as cuDNN objects: one per tensor, per operation and per operation descriptor.
+// Converts a graph to cuDNN objects: one per tensor, operation and operation descriptor.
 
 using Operand = DnnGraph::Operand;
 using Operation = DnnGraph::Operation;

@@ -15,8 +15,8 @@
 
 namespace concertina::cuda {
 
-/// Where a graph will run: on the device of a handle, or on one that is described (cuDNN's JSON),
-/// whose plans are made without a device and cannot run.
+/// Where a graph will run: on the device of a handle, or on a device of which only a description is
+/// known (cuDNN's JSON); plans for the latter need no device and cannot run.
 struct DnnTarget {
   cudnnHandle_t handle = nullptr;
   const DnnDescriptor* properties = nullptr;
@@ -26,7 +26,7 @@ struct DnnTarget {
 /// is deterministic, and that needs at most `most_scratch` bytes.
 class DnnPlan {
  public:
-  /// Throws a failure, with cuDNN's reason, if there is none.
+  /// Throws Error{failure}, with cuDNN's reason, if there is no such plan.
   DnnPlan(DnnGraph graph, const DnnTarget& target, std::size_t most_scratch);
 
   std::size_t scratch_bytes() const { return scratch_; }
@@ -39,7 +39,7 @@ class DnnPlan {
  private:
   void lower();
   std::vector<DnnDescriptor> candidates(const DnnTarget& target) const;
-  /// Tries a candidate. Returns why it cannot be used; empty if it is chosen.
+  /// Tries a candidate, and returns why it cannot be used; empty if it is chosen.
   std::string take(DnnDescriptor& candidate, const DnnTarget& target, std::size_t most_scratch);
 
   DnnGraph graph_;

@@ -165,7 +165,7 @@ void run(cudaStream_t stream, const ActivationInput& op, void* /*scratch*/) {
   activate_backward(stream, op.kind, op.dy, op.aux, op.dx);
 }
 
-// Rotary position embedding (Su et al. 2021) in place: a thread rotates N pairs of a head in a row.
+// Rotary position embedding (Su et al. 2021) in place: a thread rotates N pairs of one row's head.
 //
 // Dimensions: R rows, T tokens per sample, H rotated heads of D columns; N elements per access.
 namespace {

@@ -1,10 +1,10 @@
-// Shared by the attention kernels: the location of a head's rows, the keys that a query sees, and
+// What the attention kernels share: the location of a head's rows, the keys that a query sees, and
 // the grid.
 //
 // Dimensions: T tokens, H query heads, K key heads, D head dimension. A block owns some rows of one
 // head of one sample (queries, or keys in the pass for dk and dv), and processes the other rows
 // (keys, or queries of all heads that share its keys) tile by tile, in order. There are no atomics,
-// so the bits are always the same.
+// so results are always bit-identical.
 #pragma once
 
 #include <cmath>
@@ -62,8 +62,8 @@ struct Heads {
   }
 };
 
-/// Dropout of probabilities, passed to kernels by value. Kernels without dropout get one whose
-/// share is 0.
+/// Dropout of probabilities, passed to kernels by value. Kernels without dropout get a rule
+/// that drops nothing.
 struct ProbabilityDropout {
   DropoutRule rule;
   std::uint32_t tokens, row;  // row: counters per query
@@ -107,7 +107,7 @@ inline dim3 attention_blocks(const AttentionShape& s, Int heads, Int own) {
   return dim3(static_cast<unsigned>(s.samples * heads), blocks_for(s.tokens, own));
 }
 
-/// Permits a kernel more dynamic shared memory than the default.
+/// Allows a kernel more dynamic shared memory than the default.
 template <class F>
 void allow_shared(F* kernel, std::size_t bytes) {
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,

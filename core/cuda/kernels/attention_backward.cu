@@ -10,7 +10,7 @@ namespace {
 
 constexpr unsigned kDeltaThreads = 256;
 
-/// Other rows per tile: fewer for wide heads, so that the sums stay in registers.
+/// Number of other rows per tile: fewer for wide heads, so that the sums stay in registers.
 template <int kD>
 constexpr int kOtherRows = kD > 64 ? 32 : 64;
 

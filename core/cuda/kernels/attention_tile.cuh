@@ -16,7 +16,7 @@ inline constexpr int kOwnRows = 64;
 inline constexpr unsigned kTileThreads = 128;
 inline constexpr float kLog2e = 1.4426950408889634F, kLn2 = 0.6931471805599453F;
 
-/// Elements between rows: a row plus 16 bytes, so that 8 rows use different banks.
+/// Number of elements from row to row: a row plus 16 bytes, so that 8 rows use different banks.
 template <int kD>
 inline constexpr int kRowPitch = kD + 8;
 
@@ -34,7 +34,7 @@ __device__ inline int column_of(int n, int i) {
   return n * 8 + static_cast<int>(threadIdx.x % 4) * 2 + i % 2;
 }
 
-/// tile[kRows, kD] = rows [first, first + kRows) of a head; those from `end` on are zero.
+/// tile[kRows, kD] = rows [first, first + kRows) of a head; rows from `end` on are zero.
 template <int kD, int kRows>
 __device__ void load_rows(Bf16* tile, HeadRows<const Bf16> from, int first, int end,
                           const Heads& heads) {
@@ -104,7 +104,7 @@ __device__ void add_weighted(const float (&weights)[kOther / 8][4], const Bf16* 
   }
 }
 
-/// Stores rows [first, first + 64) of a head = factor (one per row of the lane) times the sums.
+/// Stores the sums, times a factor per row of the lane, to rows [first, first + 64) of a head.
 template <int kD>
 __device__ void store_rows(const float (&out)[kD / 8][4], float factor0, float factor1,
                            HeadRows<Bf16> to, int first, const Heads& heads) {

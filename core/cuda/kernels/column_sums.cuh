@@ -15,10 +15,10 @@ namespace concertina::cuda {
 
 inline constexpr unsigned kSumLanes = 32;  // threads along columns, N columns each
 inline constexpr unsigned kSumRows = 8;    // threads along rows
-inline constexpr Int kLeastRun = 64;       // minimum rows per run but the last: amortizes stage two
+inline constexpr Int kLeastRun = 64;       // minimum run (except the last one): amortizes stage two
 inline constexpr Int kMostRuns = 128;      // enough blocks to fill a GPU with one tile of columns
 
-/// Returns the rows per run, for as many runs as are useful and fit into scratch.
+/// Returns the number of rows per run, for as many runs as are useful and fit into scratch.
 inline Int run_length(Int rows, Int columns, int sums) {
   const auto fit = static_cast<Int>(kScratchBytes / sizeof(float)) / (columns * sums);
   const Int runs = std::clamp<Int>(fit, 1, kMostRuns);
@@ -79,8 +79,8 @@ __global__ void add_runs(const float* partial, Int runs, Int columns, ColumnResu
 
 inline constexpr unsigned kSampleThreads = 256;
 
-/// to[columns] = (accumulate ? old : 0) + the sum of x[s,column] over rows of `stride`, in order.
-/// For few rows and many columns, with a thread per N columns. `count` is the size of x.
+/// to[columns] = (accumulate ? old : 0) + the sum of x[s,column] over rows s, in order. For few
+/// rows and many columns: one thread per N columns. `count` is the size of x, `stride` of a row.
 template <class T, int N>
 __global__ void __launch_bounds__(kSampleThreads)
     sum_samples(const T* x, float* to, Int columns, Int stride, Int count, bool accumulate) {

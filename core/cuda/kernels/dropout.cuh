@@ -1,4 +1,4 @@
-// The words of core/rng.h from Random123, generated on use.
+// The random words of core/rng.h, which Random123 generates when they are used.
 #pragma once
 
 #include <Random123/philox.h>
@@ -17,7 +17,7 @@ struct DropoutRule {
   __device__ void move_to(const MaskPlace* place) {
     if (place != nullptr) step = place->step, sample = place->sample;
   }
-  /// Returns the words of elements [4 counter, 4 counter + 4) of the microbatch's sample `at`.
+  /// Returns the words for elements [4 counter, 4 counter + 4) of sample `at` of the microbatch.
   __device__ r123::Philox4x32::ctr_type words(std::uint32_t at, std::uint32_t counter) const {
     const r123::Philox4x32::key_type key{{key0, key1}};
     return r123::Philox4x32()(r123::Philox4x32::ctr_type{{step, sample + at, unit, counter}}, key);

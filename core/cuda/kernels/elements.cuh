@@ -13,7 +13,7 @@ namespace concertina::cuda {
 
 inline constexpr unsigned kElementThreads = 256;
 
-/// A grid with a thread per access of n of `count` elements; and a thread's first element.
+/// A grid with one thread per access to n of the `count` elements, and a thread's first element.
 inline Grid elements_grid(Int count, int n) {
   return {dim3(blocks_for(count, Int{kElementThreads} * n)), kElementThreads};
 }

@@ -54,14 +54,14 @@ void run(cudaStream_t stream, const SumSquares& op, double* sums) {
          aligned({op.x}) && length % 4 == 0, sums);
 }
 
-// Dropout. A block processes a run of one sample's elements, each thread N of them: 16 bytes if
-// every sample is aligned to that, with a counter for every 4.
+// Dropout. A block processes a run of one sample's elements, each thread N of them (16 bytes if
+// every sample is aligned to that), with one counter for every 4 elements.
 namespace {
 
 constexpr unsigned kDropThreads = 256;
 constexpr Int kMostBlocks = 65535;  // in the second dimension of a grid
 
-/// Generates the words of N elements of one sample from e on, a multiple of N.
+/// Generates the words for N elements of one sample, from element e (a multiple of N) on.
 template <int N>
 __device__ void random_words(const DropoutRule& rule, std::uint32_t sample, Int e,
                              std::uint32_t (&words)[N]) {

@@ -26,14 +26,14 @@ inline constexpr std::string_view name_of(Format format) {
 }
 
 // The kernels of core/ops.h that are not operators. `scratch` is kScratchBytes on the device, for
-// those that need it. Kernels with other needs have separate functions below.
+// kernels that need it. Kernels with other needs have separate functions below.
 #define CONCERTINA_RUN(Kernel) void run(cudaStream_t stream, const Kernel& op, void* scratch);
 CONCERTINA_KERNELS(CONCERTINA_RUN)
 #undef CONCERTINA_RUN
 
-/// `place` is on the device and replaces the step and sample of the mask, or is null.
+/// `place` is on the device, and replaces the step and sample of the mask unless it is null.
 void run(cudaStream_t stream, const ApplyDropout& op, const MaskPlace* place);
-/// Writes the sums of op.x to `sums`, host memory that the device can write, instead of op.sums.
+/// Writes the sums to `sums` (host memory that the device can write) instead of op.sums.
 void run(cudaStream_t stream, const SumSquares& op, double* sums);
 
 /// *to = place.
@@ -45,12 +45,12 @@ void column_sums(cudaStream_t stream, View x, View sums, bool accumulate, void* 
 /// y = x (fp32), rounded to y's type.
 void cast(cudaStream_t stream, View x, View y);
 
-/// Destinations of a tensor x[R,C] in fp8: as is, transposed [C,R], or both; null: not computed.
+/// Destinations of a tensor x[R,C] in fp8: as it is, transposed [C,R], or both; null: none.
 struct Quantized {
   void *straight, *flipped;
   float* scale;  // on the device; the elements times this scale give x
 };
-/// R, C and pointers must be multiples of 16; `format` is e4m3 or e5m2; scratch kMaximumBytes.
+/// R, C and pointers must be multiples of 16; `format` is e4m3 or e5m2; `scratch` is kMaximumBytes.
 void quantize(cudaStream_t stream, View x, std::int64_t columns, Format format, const Quantized& to,
               void* scratch);
 

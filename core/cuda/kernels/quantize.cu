@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kCastThreads)
       make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-/// Returns the byte at `shift` of each of four rows, the first in the lowest byte.
+/// Returns the bytes at `shift` in four rows, that of the first row in the lowest byte.
 __device__ inline std::uint32_t column_of(const std::uint32_t (&rows)[4][2], int word, int shift) {
   std::uint32_t column = 0;
 #pragma unroll

@@ -1,5 +1,5 @@
-// Rows that are tokens: image patches and the class token before them, and the rows of a sample
-// that are read.
+// Kernels on rows of tokens: image patches and the class token before them, and the rows of a
+// sample that are read.
 //
 // Dimensions: S samples, N patches of P x P pixels, C width. Templates: N elements per access.
 #include <numeric>
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kElementThreads)
   store(y + at, v);
 }
 
-/// Copies `width` elements of each sample; the samples are a stride apart.
+/// Copies `width` elements of each sample; consecutive samples are a stride apart.
 template <class T, int N>
 __global__ void __launch_bounds__(kElementThreads)
     copy_parts(const T* from, Int from_stride, T* to, Int to_stride, Int count, Int width) {
@@ -69,8 +69,8 @@ __global__ void __launch_bounds__(kElementThreads)
     places[s] = static_cast<int>(max(Int{1}, min(static_cast<Int>(lengths[s]), t)) - 1);
 }
 
-/// Each thread handles one row of targets[S,T], and counts the earlier ones with a target: T loads,
-/// which all threads of a sample share, instead of a scan. places[S,M], taken[S,M]; `count` is S T.
+/// Each thread handles one row of targets[S,T], and counts the earlier rows with a target: T loads,
+/// which a sample's threads share, instead of a scan. places[S,M], taken[S,M]; `count` is S T.
 __global__ void __launch_bounds__(kElementThreads)
     find_targets(const int* targets, int* places, int* taken, Int count, Int t, Int most) {
   const Int at = first_element<1>();
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kElementThreads)
   if (row >= all && row < most) places[sample * most + row] = taken[sample * most + row] = kIgnored;
 }
 
-/// The rows that are read: `each` of the t rows of every sample, with width C.
+/// The rows that are read: `each` rows of every sample's t rows, with width C.
 struct RowPlaces {
   const int* places;  // null: the first row of each sample
   Int each, t, c;

@@ -61,7 +61,7 @@ struct LambElement {
 /// Maximum number of pieces of a sum over a whole tensor.
 constexpr Int kMostSums = 1024;
 
-/// Returns the elements per piece, which depend only on the tensor.
+/// Returns the number of elements per piece, which depends only on the size of the tensor.
 Int sum_run(Int count) {
   const Int share = (count + kMostSums - 1) / kMostSums;
   return std::max<Int>(4096, (share + 3) / 4 * 4);
@@ -107,7 +107,7 @@ struct CopyColumnsElement {
   }
 };
 
-/// Returns the blocks of a grid-stride kernel; not too many, because each adds up all pieces.
+/// Returns the number of blocks of a grid-stride kernel, limited because each adds up all pieces.
 unsigned striding_blocks(Int count) {
   return static_cast<unsigned>(
       std::min<Int>((count + kElementThreads - 1) / kElementThreads, 1024));

@@ -12,7 +12,7 @@
 
 namespace concertina::cuda {
 // Token, type and position embedding. The gradient of the token table adds the rows of a token in
-// row order, without atomics. Rows are sorted by token, each by counting those before it (R^2
+// row order, without atomics. Rows are sorted by token, by counting the rows before each (R^2
 // comparisons of 4 bytes from shared memory: about 10 us at R = 8192, 64 times that at R = 65536),
 // and a block adds each run of equal tokens.
 namespace {

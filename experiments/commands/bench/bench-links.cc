@@ -24,7 +24,7 @@ void declare_links(CLI::App& app, LinksCommand& options) {
   add_json_option(app, options);
   add_default_option(app, "--bytes", options.bench.bytes, "size of a large message in bytes")
       ->check(CLI::Range(1, 1 << 30));
-  app.add_option("--write", options.machine, "machine file to write, for --costs")
+  app.add_option("--write", options.machine, "machine file to write, for the --costs option")
       ->type_name("FILE");
 }
 

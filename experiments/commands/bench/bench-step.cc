@@ -13,10 +13,10 @@ void declare_step(CLI::App& app, StepOptions& options) {
   add_json_option(app, options);
   add_default_option(app, "--steps", options.bench.steps, "number of measured steps")
       ->check(CLI::PositiveNumber);
-  add_default_option(app, "--warmup", options.bench.warmup, "number of warm-up steps before them")
+  add_default_option(app, "--warmup", options.bench.warmup, "number of unmeasured warm-up steps")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--write-costs", options.bench.costs,
-                 "file to write the unit costs to, for --costs of plan and schedule")
+                 "file to write unit costs to, for the --costs option of plan and schedule")
       ->type_name("FILE");
   options.defaults = bench_model();
 }

@@ -30,7 +30,7 @@ struct ExportOptions : CheckpointOptions {
   bool onnx = false;                     // instead of transformers files
   std::string inline_limit = "256 MiB";  // of ONNX
   bool force = false;                    // replace the contents of `out`
-  bool newest = false;                   // even if the run keeps its best
+  bool newest = false;                   // export the newest checkpoint instead of the best
 };
 
 /// Advice if the output exists.
@@ -171,7 +171,7 @@ void add_export_options(CLI::App& app, ExportOptions& options) {
   app.add_flag("--onnx", options.onnx, "export an ONNX model (opset 17)");
   add_default_option(
       app, "--inline-limit", options.inline_limit,
-      "maximum size of weights inside an ONNX file; larger ones are written to FILE_data")
+      "maximum size of weights inside an ONNX file; larger weights are written to FILE_data")
       ->type_name("SIZE");
   add_newest_option(app, options.newest);
   app.add_flag("--force", options.force, "replace an existing model");

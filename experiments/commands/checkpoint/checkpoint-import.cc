@@ -22,7 +22,7 @@ struct ImportOptions : CommandOptions {
   std::vector<std::string> sets;
 };
 
-/// Throws if --set has a key that the other options define.
+/// Throws if --set sets a key that is determined by other options.
 void require_own_keys(const std::vector<std::string>& sets) {
   RunConfig given;
   for (const std::string& assignment : sets) set_config(assignment, given);
@@ -53,7 +53,7 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
     if (!leads) return;
     const bool there = RunDirectory::exists(config.run.dir, config.run.name);
     owned.emplace(config.run.dir, config.run.name);
-    // Without either, it is an interrupted import and is redone.
+    // A run without metrics and commits is an interrupted import, and is imported again.
     if (there &&
         (fs::exists(run_file(owned->path(), kMetricsFile)) || newest_commit(owned->checkpoints())))
       throw_input("the run already exists", options.out, "another --out");

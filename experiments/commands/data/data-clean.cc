@@ -1,5 +1,5 @@
-// `concertina data clean`: copies a table to a new file without its faulty rows, which Python
-// finds.
+// `concertina data clean`: copies a table to a new file without its faulty rows, which are found
+// in Python.
 #include <fmt/ranges.h>
 
 #include "core/error.h"
@@ -41,7 +41,7 @@ void add_clean_options(CLI::App& app, CleanOptions& options) {
   app.add_option("--dropped", options.dropped,
                  "file for dropped rows and reasons, as JSON lines (default: OUT.dropped.jsonl)")
       ->type_name("FILE");
-  add_default_option(app, "--drop", options.faults, "faults whose rows to drop")
+  add_default_option(app, "--drop", options.faults, "kinds of faulty rows to drop")
       ->check(CLI::IsMember(
           {"broken", "undecodable", "empty", "conflict", "overlap", "duplicate", "near", "cut"}))
       ->delimiter(',');

@@ -1,4 +1,4 @@
-// `concertina data inspect`: describes a token file, or files as a data format reads them.
+// `concertina data inspect`: describes a token file, or files that are read in a data format.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -108,7 +108,7 @@ int run_data_inspect(const InspectOptions& options) {
   }
   if (options.verify)
     throw_input("files of this format have no stored hash", "--verify",
-                "remove --verify, or use a file from `data prepare` without --format");
+                "remove --verify, or remove --format and use a file written by `data prepare`");
   for (const char* const option : {"--near", "--report"})
     options.needs(option, "--quality", options.quality);
   const RunConfig config = data_config(options);
@@ -121,8 +121,8 @@ int run_data_inspect(const InspectOptions& options) {
 
 void add_inspect_options(CLI::App& app, InspectOptions& options) {
   add_data_options(app, options,
-                   "token file; with --format files or globs; or @FILE.toml with keys of [data]");
-  app.add_flag("--verify", options.verify, "read the whole token file and compare its hash");
+                   "token file; with --format, files or globs; or @FILE.toml with [data] keys");
+  app.add_flag("--verify", options.verify, "read the whole token file and verify its hash");
   app.add_flag("--quality", options.quality,
                "find faulty table rows: duplicates, held-out rows in the training data, empty "
                "or undecodable text, different labels for the same text");

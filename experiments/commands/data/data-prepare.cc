@@ -124,7 +124,7 @@ void declare_prepare(CLI::App& app, PrepareCommand& command) {
       ->check(CLI::IsMember(
           std::vector<std::string>(std::begin(kDocumentRules), std::end(kDocumentRules))));
   app.add_flag("--append-end", command.append_end,
-               "replace trailing line breaks of documents with the end-of-text token");
+               "replace each document's trailing line breaks with the end-of-text token");
   add_default_option(app, "--chunk", command.chunk_kib,
                      "KiB of text that a rank encodes at a time; does not affect the result")
       ->check(whole_number(1, std::int64_t{1} << 20));

@@ -119,9 +119,9 @@ void add_train_tokenizer_options(CLI::App& app, TrainTokenizerOptions& options) 
   add_default_option(app, "--pattern", options.pattern, "pattern that splits text into words")
       ->check(CLI::IsMember({"gpt2", "llama3"}));
   app.add_flag("--prefix-space", options.prefix_space,
-               "put a space in front of texts that do not start with one; each line is a text");
+               "put a space in front of texts that do not start with one; every line is a text");
   add_default_option(app, "--special", options.special,
-                     "special token without text; may be repeated")
+                     "special token to include; may be repeated")
       ->type_name("TOKEN")
       ->allow_extra_args(false);  // otherwise CLI11 parses "[PAD]" as a list
   add_json_option(app, options);

@@ -1,4 +1,4 @@
-// `concertina plan freeze`: predicts the effect of freezing and of each part of it before a launch.
+// `concertina plan freeze`: predicts, before a launch, the effects of freezing and of its parts.
 #include "experiments/commands/plan/plan_options.h"
 
 namespace concertina {
@@ -38,8 +38,8 @@ void add_plan_freeze_options(CLI::App& app, PlanFreezeOptions& options) {
 
 Command command_plan_freeze() {
   return make_command<PlanFreezeOptions>(
-      "predict frozen layers, layout and time for each epoch, and the gain of each part over a "
-      "static run, with upper bounds",
+      "predict frozen layers, layout and time for each epoch, and the speed-up over a static run "
+      "from freezing, new layouts and the cache, with upper bounds",
       add_plan_freeze_options, run_plan_freeze);
 }
 

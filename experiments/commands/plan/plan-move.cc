@@ -21,11 +21,11 @@ int run_plan_move(const PlanMoveOptions& options) {
 void add_plan_move_options(CLI::App& app, PlanMoveOptions& options) {
   add_world_option(app, options.plan.world);
   app.add_option("--from", options.from,
-                 "layout before the change, as keys on top of the config, such as \"parallel.pp=4 "
-                 "parallel.dp=1\" (default: the config's)")
+                 "layout before the change, as keys that override the config, such as "
+                 "\"parallel.pp=4 parallel.dp=1\" (default: the config's)")
       ->type_name("KEYS");
   app.add_option("--to", options.to,
-                 "layout after the change, in the form of --from (default: the config's)")
+                 "layout after the change, in the same form as --from (default: the config's)")
       ->type_name("KEYS");
   add_source_options(app, options, /*rates=*/false);
   add_json_option(app, options);
@@ -35,7 +35,7 @@ void add_plan_move_options(CLI::App& app, PlanMoveOptions& options) {
 
 Command command_plan_move() {
   return make_command<PlanMoveOptions>(
-      "predict the data that a layout change moves, and its duration", add_plan_move_options,
+      "predict how much data a layout change moves, and how long it takes", add_plan_move_options,
       run_plan_move);
 }
 

@@ -28,7 +28,7 @@ void add_plan_search_options(CLI::App& app, PlanSearchOptions& options) {
       ->type_name("GFLOPS")
       ->check(number(1e-3, 1e9));
   app.add_option("--device-memory", layouts.device_memory,
-                 "memory of one device, with unit (default: the machine's)")
+                 "memory of one device, with a unit (default: the machine's)")
       ->type_name("SIZE");
   add_default_option(app, "--top", layouts.top, "number of layouts to print")
       ->check(whole_number(1, 1000));
@@ -45,8 +45,8 @@ void add_plan_search_options(CLI::App& app, PlanSearchOptions& options) {
     list(name, values, help)->check(whole_number(1, kMostPlannedRanks))->type_name("N,...");
   };
   numbers("--tp", layouts.tp,
-          "tensor-parallel group sizes to consider (default: 1; all that fit, for megatron "
-          "and deepspeed)");
+          "tensor-parallel group sizes to consider (default: 1; for megatron and deepspeed, all "
+          "that fit)");
   numbers("--pp", layouts.pp, "pipeline depths to consider (default: all)");
   numbers("--microbatch", layouts.microbatch,
           "samples per microbatch to consider (default: all divisors of a replica's batch)");
@@ -55,7 +55,7 @@ void add_plan_search_options(CLI::App& app, PlanSearchOptions& options) {
        "schedules to consider (default: all that the software supports)")
       ->type_name("NAME,...");
   list("--recompute", layouts.recompute,
-       "recomputation to consider: none, selective, full (default: all)")
+       "kinds of recomputation to consider: none, selective, full (default: all)")
       ->type_name("WORD,...");
   add_json_option(app, options);
 }

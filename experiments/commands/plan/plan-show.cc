@@ -1,5 +1,5 @@
-// `concertina plan show`, or `concertina plan`: predicts memory, times and waits of a run with any
-// number of ranks.
+// `concertina plan show`, or `concertina plan`: predicts the memory, times and waits of a run with
+// any number of ranks.
 #include <fmt/format.h>
 
 #include "experiments/commands/plan/plan_options.h"
@@ -15,7 +15,7 @@ int run_plan_show(const PredictionSource& options) {
   return 0;
 }
 
-/// Adds a former option of `plan` that refers to its successor, a command.
+/// Adds a former option of `plan`, which throws an error that names the command that replaced it.
 void add_former_option(CLI::App& app, const std::string& option, const std::string& command) {
   const CLI::callback_t refuse = [=](const CLI::results_t&) -> bool {
     throw_input(fmt::format("`plan {}` is now a command", option), "concertina plan", command);

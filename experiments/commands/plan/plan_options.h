@@ -18,7 +18,7 @@ struct PredictionSource : ConfigOptions {
 };
 
 void add_world_option(CLI::App& app, int& world);
-/// Adds --costs, --machine and --links, and with `rates` also --rate, which moves do not need.
+/// Adds --costs, --machine and --links, and with `rates` also --rate, which `move` does not need.
 void add_source_options(CLI::App& app, PredictionSource& options, bool rates);
 /// The costs that the options specify. Throws Error{bad_input} if an option has no effect.
 PlanOptions plan_options(const PredictionSource& options);

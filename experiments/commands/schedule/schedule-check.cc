@@ -64,7 +64,7 @@ int run_schedule_check(const CheckOptions& options) {
     if (options.json)
       fmt::print("{}", json_line({{"ok", true}, {"ranks", ranks}, {"actions", actions}}));
     else
-      fmt::print("ok: {}, {}: complete, ordered, free of deadlocks\n", counted(ranks, "rank"),
+      fmt::print("ok: {}, {}; complete, ordered, free of deadlocks\n", counted(ranks, "rank"),
                  counted(actions, "action"));
     return static_cast<int>(Exit::ok);
   } catch (const RefusedPlan& refused) {

@@ -48,7 +48,7 @@ ScheduleOptions options_for(const ScheduleOptions& options, const std::string& s
   return one;
 }
 
-/// The share of the model in one stage, since --costs apply to a rank.
+/// A stage's share of its rank's costs, because --costs applies to a whole rank.
 double share_of_stage(const Layout& layout) {
   return static_cast<double>(working_ranks(layout).size()) /
          static_cast<double>(layout.pipelines[0].stages.size());
@@ -64,7 +64,7 @@ TimelinePanel panel_of(const std::string& name, const ScheduleOptions& options,
           std::move(timeline)};
 }
 
-/// Files define their numbers of ranks and microbatches; names use the first file's.
+/// Files define the numbers of ranks and microbatches; named schedules use the first file's.
 std::vector<TimelinePanel> panels_of(const ScheduleOptions& options,
                                      const std::vector<std::string>& schedules,
                                      const ScheduleCosts& costs) {
@@ -138,7 +138,7 @@ Json report_of(const Json& picture, const std::string& out) {
   return {{"out", out}, {"schedules", entries}};
 }
 
-/// The command line without flags.
+/// The command line, without flags.
 std::string command_of(const DrawOptions& options) {
   std::string text = fmt::format("concertina schedule draw {}", fmt::join(options.schedules, " "));
   for (const CLI::Option* option : options.app->get_options())
@@ -182,7 +182,7 @@ void add_draw_options(CLI::App& app, DrawOptions& options) {
                              fmt::join(kPictures, ", ")))
       ->type_name("FILE");
   add_default_option(app, "--width", options.width,
-                     "width in inches: 3.25 for one of two columns, 6.75 for the page")
+                     "width in inches: 3.25 for one of two columns, 6.75 for the whole page")
       ->check(number(1.5, 40));
   add_plan_options(app, options);
   add_grid_option(app, options.grid);

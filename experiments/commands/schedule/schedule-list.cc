@@ -34,8 +34,8 @@ void print_details() {
   }
   fmt::print(
       "\np ranks, m microbatches, v chunks (stages) per rank. bubble: ratio of idle to ideal time "
-      "between a rank's first and last action, at F = I = W; saves: maximum microbatch-stages at a "
-      "time\n");
+      "between a rank's first and last action, with F = I = W; saves: maximum number of "
+      "microbatch-stages saved at a time\n");
 }
 
 int run_schedule_list(const ListOptions& options) {

@@ -73,21 +73,21 @@ int run_schedule_search(const SearchOptions& options) {
 void add_bounds(CLI::App& app, SearchOptions& options) {
   add_default_option(
       app, "--objective", options.objective,
-      "objective to minimize: the step, or the longest span of a rank from its first to "
-      "its last action, if ranks may start and end at different times")
+      "objective to minimize: the step's duration or, if ranks may start and end at different "
+      "times, the longest span from a rank's first to its last action")
       ->check(CLI::IsMember({"step", "span"}));
   add_default_option(
       app, "--memory", options.search.memory,
-      "maximum activations on a rank, in microbatches of its share of the model (1f1b "
-      "keeps one per rank); 0: unlimited")
+      "maximum activations on a rank, in microbatches of the rank's share of the model (1f1b "
+      "keeps as many as there are ranks); 0: unlimited")
       ->check(number(0, kLargestValue));
   add_default_option(app, "--kept-for-w", options.search.kept_for_weight,
                      "share of a microbatch's activations that W still needs after I, for --memory "
-                     "(`train` keeps all until W: 1)")
+                     "(1 for `train`, which keeps all activations until W)")
       ->check(number(0, 1));
   app.add_flag(
       "--opposite", options.search.opposite,
-      "also search opposite pipelines, which store weights twice, not counted in --memory");
+      "also search opposite pipelines, which store weights twice (not counted in --memory)");
 }
 
 void add_search_options(CLI::App& app, SearchOptions& options) {

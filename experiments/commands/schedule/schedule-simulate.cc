@@ -27,8 +27,8 @@ WaitText describe(Wait wait) {
   return kTexts[static_cast<std::size_t>(wait)];
 }
 
-/// Prints the critical path. Consecutive actions that waited only for their row share a line; a
-/// long path is shortened to its ends.
+/// Prints the critical path. Consecutive actions of a row that waited only for each other share a
+/// line; a long path is shortened to its ends.
 void print_path(const Plan& plan, const Timeline& timeline) {
   constexpr std::size_t kEnd = 40;  // lines
   constexpr double kNoWait = 1e-9;  // share of the makespan, for rounding
@@ -82,14 +82,14 @@ nlohmann::ordered_json timeline_json(const Plan& plan, const Timeline& timeline)
   return ranks;
 }
 
-/// The idle time of the schedule's closed form, with its measure; null if it has none.
+/// The idle time by the schedule's closed form, and how it is measured; null if there is none.
 nlohmann::ordered_json closed_form(const Planned& planned, const ScheduleOptions& options) {
   if (planned.schedule == nullptr || options.frozen > 0) return nullptr;
   const ClosedForm& form = planned.schedule->bubble;
   const auto claim = form.on(planned.layout, planned.chunks);
   if (!claim) return nullptr;
   return {{"formula", form.text},
-          {"measure", "span, at F = I = W and free transfers"},
+          {"measure", "span, with F = I = W and free transfers"},
           {"exact", claim->exact},
           {"idle_over_ideal", claim->value}};
 }
@@ -105,7 +105,7 @@ nlohmann::ordered_json bubble_json(const Planned& planned, const Timeline& timel
 }
 
 /// Advice for opposite pipelines with unequal numbers of microbatches, or empty. Leaves of the
-/// gradient sum are not split: of 9, one pipeline gets 5.
+/// gradient sum are not split, so that one pipeline gets 5 of 9 leaves.
 std::string equal_halves_advice(const Layout& replica) {
   const std::vector<Pipeline>& all = replica.pipelines;
   if (all.size() != 2 || all[0].microbatches() == all[1].microbatches()) return "";
@@ -113,7 +113,7 @@ std::string equal_halves_advice(const Layout& replica) {
   if (m % 2 != 0) return "";
   return fmt::format(
       "the two pipelines have {} and {} microbatches; --leaves {} (numerics.leaves, which affects "
-      "bits) gives each {}\n",
+      "bits) gives each of them {}\n",
       all[0].microbatches(), all[1].microbatches(), default_leaves(m, 2), m / 2);
 }
 
@@ -126,7 +126,7 @@ void print_bubble(const nlohmann::ordered_json& bubble) {
   fmt::print("largest ratio of idle to ideal time on a rank: {} of the step, {} of its span\n",
              percent(idle["step"]), percent(idle["span"]));
   if (const auto& form = bubble["closed_form"]; !form.is_null())
-    fmt::print("closed form for the span with F = I = W and free transfers: {}: {}\n",
+    fmt::print("closed form for the span with F = I = W and free transfers: {} = {}\n",
                form["formula"], percent(form["idle_over_ideal"]));
   fmt::print("bubble as defined in papers:\n");
   for (const auto& [name, one] : bubble["definitions"].items())

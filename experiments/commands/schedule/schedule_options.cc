@@ -85,16 +85,16 @@ void add_schedule_option(CLI::App& app, ScheduleOptions& options) {
 }
 
 void add_shape_options(CLI::App& app, ScheduleOptions& options) {
-  app.add_option("--ranks", options.ranks, "number of pipeline ranks; defined by a schedule file")
+  app.add_option("--ranks", options.ranks, "number of pipeline ranks, unless a file defines it")
       ->check(whole_number(1, 4096))
       ->default_str(fmt::to_string(kDefaultRanks));
   app.add_option("--microbatches", options.microbatches,
-                 "microbatches per step; defined by a schedule file")
+                 "number of microbatches per step, unless a schedule file defines it")
       ->check(whole_number(1, 65536))
       ->default_str(fmt::to_string(kDefaultMicrobatches));
   app.add_option("--leaves", options.leaves,
-                 "leaves of the gradient sum, a divisor of the microbatches, as numerics.leaves "
-                 "(default: the largest up to 16)")
+                 "number of leaves in the gradient sum, as in numerics.leaves: a divisor of "
+                 "--microbatches (default: the largest up to 16)")
       ->check(whole_number(1, 65536));
 }
 
@@ -119,12 +119,12 @@ void add_cost_options(CLI::App& app, ScheduleOptions& options) {
                  "the run in --costs, otherwise transfers are free)")
       ->type_name("FILE|RUN");
   app.add_option("--boundary-bytes", options.links.boundary_bytes,
-                 "bytes of a message between stages, for --links with --costs F,I,W in seconds")
+                 "size of a message between stages, for --links with --costs F,I,W in seconds")
       ->type_name("BYTES")
       ->check(number(0, 1e15));
   app.add_option("--latency", options.links.latency,
-                 "fixed duration of every message between ranks instead of --links; messages never "
-                 "occupy a rank or link, as in published simulations")
+                 "fixed duration of every message between ranks, instead of --links; messages do "
+                 "not occupy a rank or link, as in published simulations")
       ->type_name("SECONDS")
       ->check(number(0, kLargestValue));
 }

@@ -40,7 +40,7 @@ ScheduleCosts costs_of(const ScheduleOptions& options);
 /// Whether a schedule with that name is registered.
 bool is_schedule(std::string_view name);
 
-/// Bytes of free memory on this machine, if known.
+/// Bytes of free memory on this machine; the maximum double if unknown.
 double free_bytes();
 
 /// The validated plan. Throws RefusedPlan (parallel/plan/plan_grid.h) if it is invalid.
@@ -55,7 +55,7 @@ void add_schedule_option(CLI::App& app, ScheduleOptions& options);
 void add_shape_options(CLI::App& app, ScheduleOptions& options);
 /// Adds the shape, chunks and frozen stages, which together with the schedule determine a plan.
 void add_plan_options(CLI::App& app, ScheduleOptions& options);
-/// Adds --costs, and --links for message durations.
+/// Adds --costs, and options for message durations such as --links.
 void add_cost_options(CLI::App& app, ScheduleOptions& options);
 void add_grid_option(CLI::App& app, bool& grid);
 

@@ -17,7 +17,7 @@ void add_look_options(CLI::App& app) {
   add_text_option(app, "--y-scale", "SCALE", "scale of y: linear, log or log2 (default: linear)")
       ->check(scales);
   add_text_option(app, "--width", "INCHES",
-                  "width of the chart: 3.25 for one of two columns, 6.75 for the page")
+                  "width of the chart: 3.25 for one of two columns, 6.75 for the whole page")
       ->check(number(1, 40))
       ->default_str("3.25");
   add_text_option(app, "--height", "INCHES", "height of the chart (default: based on the width)")
@@ -31,12 +31,12 @@ void add_study_plot_options(CLI::App& app, CommandOptions& options) {
   add_text_option(app, "--kind", "KIND",
                   "kind of chart: lines, bars, heatmap, pareto or front (default: based on x)");
   add_text_option(app, "--x", "COLUMN",
-                  "column of x: an axis, a metric, or step for curves of the runs (default: the "
+                  "column for x: an axis, a metric, or step for curves of the runs (default: the "
                   "first numeric axis, otherwise the first axis)");
   add_text_option(app, "--y", "COLUMN",
-                  "metric of y (default: the study's metric, or held-out loss)");
+                  "metric for y (default: the study's metric, or held-out loss)");
   add_list_option(app, "--group", "COLUMN,...",
-                  "columns whose values define a line or bar each (default: all other axes)");
+                  "columns whose values each define a line or bar (default: all other axes)");
   add_repeated_option(app, "--where", "COLUMN=VALUE",
                       "include only trials with this value; may be repeated");
   add_text_option(app, "--spread", "KIND",
@@ -45,7 +45,7 @@ void add_study_plot_options(CLI::App& app, CommandOptions& options) {
   add_text_option(app, "--confidence", "FLOAT", "confidence level of ci (default: 0.95)")
       ->check(number(0.01, 0.9999));
   add_list_option(app, "--baseline", "COLUMN=VALUE,...",
-                  "baseline of a front (default: the one in the study's [equivalence])");
+                  "baseline of a front (default: the baseline in the study's [equivalence])");
   add_text_option(app, "--equivalent", "METRIC=MARGIN",
                   "margin shown in a front, as in `study table`");
   add_trial_options(app);

@@ -12,24 +12,24 @@ int run_study_power(const CommandOptions& options) {
 }
 
 void add_study_power_options(CLI::App& app, CommandOptions& options) {
-  add_text_option(app, "study", "STUDY.toml|FOLDER", "file of a study, or folder of a started one")
+  add_text_option(app, "study", "STUDY.toml|FOLDER", "study file, or folder of a started study")
       ->required();
   add_text_option(app, "--pilot", "STUDY",
-                  "study from which to estimate the deviation of paired differences");
+                  "study from which to estimate the standard deviation of paired differences");
   add_text_option(app, "--deviation", "FLOAT",
                   "standard deviation of paired differences, in the metric's own unit")
       ->check(number(0, kMostMargin));
   add_text_option(app, "--difference", "FLOAT", "true difference, in the metric's own unit")
       ->check(number(-kMostMargin, kMostMargin))
       ->default_str("0");
-  add_text_option(app, "--power", "FLOAT", "power for which the number of seeds is computed")
+  add_text_option(app, "--power", "FLOAT", "power to compute the number of seeds for")
       ->check(number(0.01, 0.9999))
       ->default_str("0.8");
   add_text_option(app, "--seeds", "INT", "number of seeds (default: the study's)")
       ->check(whole_number(2, 1 << 20));
   add_equivalent_options(app, "[equivalence] in the study's file");
   add_list_option(app, "--baseline", "COLUMN=VALUE,...",
-                  "baseline of the pilot (default: the one in [equivalence])");
+                  "baseline of the pilot (default: the baseline in [equivalence])");
   add_json_option(app, options);
 }
 

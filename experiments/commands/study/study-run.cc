@@ -24,7 +24,7 @@ struct StudyRunCommand : StudyFileOptions {
   std::optional<double> time_limit;
 };
 
-/// The study's file with the launch options from the command line.
+/// The study from its file, with the launch options from the command line.
 NamedStudy study_of(const StudyRunCommand& options) {
   NamedStudy study = read_named_study(options);
   StudySpec& spec = study.spec;
@@ -167,7 +167,7 @@ void add_study_run_options(CLI::App& app, StudyRunCommand& options) {
 }  // namespace
 
 Command command_study_run() {
-  return make_command<StudyRunCommand>("run the trials of a study, or the remaining ones",
+  return make_command<StudyRunCommand>("run all trials of a study, or the remaining trials",
                                        add_study_run_options, run_study);
 }
 

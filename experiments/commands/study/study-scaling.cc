@@ -46,8 +46,8 @@ std::vector<Host> equal_hosts(const std::string& text) {
   return hosts;
 }
 
-/// The default threads per rank, equal for all measured numbers of ranks: otherwise the speed-up
-/// would include the threads that ranks lose.
+/// The default number of threads per rank. It is the same for all measured numbers of ranks, so
+/// that the speed-up is not reduced because each of more ranks has fewer threads.
 int equal_threads(const ScalingOptions& scaling) {
   int most = scaling.ranks.front();
   for (const int ranks : scaling.ranks)
@@ -89,7 +89,7 @@ std::vector<std::vector<int>> trials_by_point(const ScalingCommand& options) {
   return trials;
 }
 
-/// The predictions and the places of their measurements, for Python.
+/// The predictions, and which trials measured them, for Python.
 nlohmann::ordered_json report_of(const ScalingCommand& options, const StudyPaths& paths) {
   const ScalingOptions& scaling = options.scaling;
   const std::vector<std::vector<int>> trials = trials_by_point(options);
@@ -140,17 +140,17 @@ void declare_scaling(CLI::App& app, ScalingCommand& options) {
                      "what grows with the ranks: replicas (dp) or the pipeline (pp)")
       ->check(CLI::IsMember({"dp", "pp"}));
   app.add_option("--measure", options.measure,
-                 "maximum number of ranks to launch; larger ones are predicted (default: number of "
-                 "cores, or slots of --hosts)")
+                 "maximum number of ranks to launch; larger numbers are predicted (default: number "
+                 "of cores, or slots in --hosts)")
       ->check(whole_number(1, 1 << 16));
   add_default_option(app, "--rounds", scaling.rounds,
-                     "interleaved launches per number of ranks, whose median is used")
+                     "launches per number of ranks, interleaved; their median is used")
       ->check(whole_number(1, 1000));
   app.add_option("--microbatches", options.microbatches,
                  "additional numbers of microbatches to measure, for the fit t = a + b m")
       ->type_name("M,M,...");
   app.add_option("--hosts", options.hosts,
-                 "hosts and their ranks for mpirun, the same number on each")
+                 "hosts for mpirun, and their numbers of ranks, which must be equal")
       ->type_name("HOST:RANKS,...");
   app.add_option("--launcher", scaling.launch.command,
                  "launch command, with {ranks}, {program} and {args}")
@@ -170,7 +170,7 @@ void declare_scaling(CLI::App& app, ScalingCommand& options) {
 
 Command command_study_scaling() {
   return make_command<ScalingCommand>(
-      "measure a config at several numbers of ranks, and predict larger ones", declare_scaling,
+      "measure a config with several numbers of ranks, and predict larger numbers", declare_scaling,
       run_scaling);
 }
 

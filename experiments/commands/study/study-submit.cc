@@ -29,7 +29,7 @@ int submit_study(const StudySubmitCommand& options) {
   require_no_launcher("submit");
   auto [spec, toml, directory] = read_named_study(options);
   if (!method_of(spec.search).independent())
-    throw_input("a search cannot be submitted, since each trial depends on finished ones",
+    throw_input("a search cannot be submitted, because each trial depends on finished trials",
                 options.file, "`concertina study run` in one allocation for the whole study");
   set_launcher(options.launcher, spec);
   require_launcher(spec);

@@ -17,7 +17,7 @@ struct StudyTrialCommand : CommandOptions {
   int number = 0;
 };
 
-constexpr int kMostLostNodes = 10;  // above it, the trial is at fault, not the nodes
+constexpr int kMostLostNodes = 10;  // if more are lost, the trial is at fault, not the nodes
 
 StudyRunOptions trial_options(int number) {
   StudyRunOptions options{.program = own_program(), .cores = {}, .trial = number};
@@ -31,7 +31,7 @@ StudyRunOptions trial_options(int number) {
 
 void require_trial(const StudySpec& spec, const StudyTrialCommand& options) {
   if (!method_of(spec.search).independent())
-    throw_input("the trials of a search cannot run separately: each depends on finished ones",
+    throw_input("the trials of a search cannot run separately: each depends on finished trials",
                 options.study, "`concertina study run`, which runs a search in one process");
   const std::vector<Trial> trials = trials_of(spec);
   if (options.number > static_cast<int>(trials.size()))

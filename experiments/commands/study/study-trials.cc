@@ -56,8 +56,8 @@ int run_study_trials(const StudyTrialsCommand& options) {
 
 void add_study_trials_options(CLI::App& app, StudyTrialsCommand& options) {
   app.add_option("study", options.folders,
-                 "folder of a study, such as studies/NAME, its file, or run directories (not only "
-                 "Concertina's)")
+                 "folder of a study, such as studies/NAME, or file of a study, or run directories "
+                 "(not only Concertina's)")
       ->type_name("STUDY|RUN...")
       ->required();
   add_json_option(app, options);

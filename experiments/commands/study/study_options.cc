@@ -38,7 +38,7 @@ void add_launcher_option(CLI::App& app, std::string& launcher) {
 
 namespace {
 
-/// The text to append to the study's copy of its file, sorted since its order does not matter.
+/// The text to append to the study's copy of its file, sorted so that the order does not matter.
 std::string overrides_text(const std::vector<std::string>& sets) {
   std::map<std::string, std::string> lines;
   for (const std::string& set : sets) {
@@ -71,7 +71,7 @@ void add_study_file_options(CLI::App& app, StudyFileOptions& options, const std:
                  "file of the study (see studies.md), or folder of a started study")
       ->type_name("STUDY.toml|FOLDER")
       ->required();
-  app.add_option("--set,sets", options.sets, "config keys for all trials, replacing those in [set]")
+  app.add_option("--set,sets", options.sets, "config keys for all trials, overriding [set]")
       ->type_name("TABLE.KEY=VALUE");
   add_studies_directory(app, options.directory);
   app.add_flag("--retry-failed", options.retry_failed, does + " failed and timed-out trials again");
@@ -119,7 +119,7 @@ NamedStudy read_named_study(const StudyFileOptions& options) {
 void require_no_launcher(const std::string& command) {
   if (expected_world_size() > 1)
     throw_input(
-        "a study launches its trials", "command line",
+        "a study launches its trials itself", "command line",
         fmt::format("run concertina study {} without mpirun or srun; [launch] sets the launcher",
                     command));
   // They would override the keys of all trials.

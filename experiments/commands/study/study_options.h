@@ -13,7 +13,7 @@
 
 namespace concertina {
 
-/// Adds --launcher, the command with which Slurm starts trials.
+/// Adds --launcher, the name of the launcher that starts the ranks of trials under Slurm.
 void add_launcher_option(CLI::App& app, std::string& launcher);
 
 /// Adds the study's folder as the first argument.
@@ -33,18 +33,18 @@ struct StudyFileOptions : CommandOptions {
 void add_study_file_options(CLI::App& app, StudyFileOptions& options, const std::string& does,
                             const std::string& shows);
 
-/// A study and its present or future folder.
+/// A study and its folder, which may not exist yet.
 struct NamedStudy {
   StudySpec spec;
   std::string toml, folder;
 };
-/// Reads a study from its file, with the folder DIR/NAME and `sets` replacing its [set], or from
-/// the folder of a started study.
+/// Reads a study from its file, with the folder DIR/NAME and with `sets` overriding its [set], or
+/// from the folder of a started study.
 NamedStudy read_named_study(const StudyFileOptions& options);
 /// Reads the study in a folder.
 NamedStudy read_folder_study(const std::string& folder);
-/// The trials of a study in `folder`, by number; empty if the folder does not exist. Throws
-/// Error{bad_input} if it belongs to another study.
+/// The stored trials of `spec` in `folder`, by number; empty if the folder contains no study.
+/// Throws Error{bad_input} if it contains another study.
 std::map<int, TrialRecord> stored_trials(const StudySpec& spec, const std::string& folder);
 
 /// Throws Error{bad_input} under mpirun or srun; `command` is the `concertina study` subcommand.

@@ -1,7 +1,7 @@
-"""Charts for papers: values that `draw` turns into a matplotlib Figure, which can be restyled; equal charts give equal bytes.
+"""Charts for papers: values that `draw` turns into a matplotlib Figure, which can be restyled; equal charts give identical bytes.
 
 Values that are not finite, or not above 0 on a logarithmic axis, are not drawn. Series are distinguished by colour (Okabe and Ito, 2008)
-and by dashes, markers or hatches, so that they are readable in grey.
+and by dashes, markers or hatches, so that charts are readable in greyscale.
 """
 import contextlib
 import dataclasses
@@ -58,7 +58,7 @@ class Axis:
         return f"{self.label} ({self.unit})" if self.label and self.unit else self.label or self.unit
 
     def numbers(self, values: typing.Iterable[float]) -> np.ndarray:
-        """NaN instead of values that the axis cannot show."""
+        """The values, with NaN in place of those that the axis cannot show."""
         array = np.array(list(values), float)
         array[~np.isfinite(array) | ((array <= 0) & (self.scale != "linear"))] = math.nan
         return array
@@ -66,7 +66,7 @@ class Axis:
 
 @dataclasses.dataclass
 class Series:
-    """A line, bars or stacked parts of one colour, a row of a heat map, or points. `low` and `high` surround y; NaN if absent."""
+    """A line, bars or stacked parts of one colour, a row of a heat map, or points. `low` and `high` are bounds around y; NaN if absent."""
     name: str
     x: list[typing.Any]  # numbers, or texts for bars and heat maps
     y: list[float]
@@ -94,7 +94,7 @@ class Chart:
 
 
 def held(chart: Chart, series: Series) -> np.ndarray:
-    """The values that both axes can show."""
+    """The values, with NaN in place of those that an axis cannot show."""
     axis = {"heatmap": chart.value, "stacks": chart.x}.get(chart.kind, chart.y)
     return axis.numbers(series.y) + (0 * chart.x.numbers(series.x) if chart.kind in ("lines", "curves", "points") else 0)
 
@@ -127,7 +127,7 @@ def wrapped(text: str, size: float, width: float) -> str:
 
 @contextlib.contextmanager
 def own_style() -> typing.Iterator[None]:
-    """A fixed style instead of the user's; missing glyphs are left to the file's viewer."""
+    """Applies a fixed style instead of the user's; missing glyphs are left to the file's viewer."""
     with style.context(["default", _STYLE]), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield

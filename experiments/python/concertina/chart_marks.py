@@ -75,7 +75,7 @@ def _lines(axes: Axes, chart: Chart) -> Handles:
 
 
 def _bars(axes: Axes, chart: Chart) -> Handles:
-    """Draws bars side by side, one per series. Circles are the values whose mean a bar shows, in their order."""
+    """Draws bars side by side, one per series. Circles show the values whose mean is the bar, in order."""
     names = list(dict.fromkeys(name for series in chart.series for name in series.x))
     drawn = [(at, series) for at, series in enumerate(chart.series) if not np.isnan(chart.y.numbers(series.y)).all()]
     slot = 58 * chart.width / len(names)  # points, roughly
@@ -135,7 +135,7 @@ def _set_names(drawn: typing.Any, names: list[str], room: float, chart: Chart) -
 
 
 def _heat_map(axes: Axes, chart: Chart) -> Handles:
-    """Darker cells are better, or higher if neither direction is better; cells without a value are hatched. The first row is on top."""
+    """Darker cells are better, or higher if neither lower nor higher is better; cells without a value are hatched. The first row is on top."""
     columns, rows = [str(x) for x in chart.series[0].x], [series.name for series in chart.series]
     values = np.array([held(chart, series) for series in chart.series])
     axes.patch.set(facecolor=NO_VALUE, hatch="////", edgecolor=LINE, linewidth=0)
@@ -159,7 +159,7 @@ def _heat_map(axes: Axes, chart: Chart) -> Handles:
 
 
 def _spots(chart: Chart, series: Series) -> np.ndarray:
-    """The points of a series; both coordinates are NaN if an axis cannot show one."""
+    """The points of a series; both coordinates are NaN if an axis cannot show one of them."""
     spots = np.column_stack([chart.x.numbers(series.x), chart.y.numbers(series.y)])
     spots[np.isnan(spots).any(axis=1)] = math.nan
     return spots
@@ -172,12 +172,12 @@ def _all_spots(chart: Chart) -> tuple[np.ndarray, list[int]]:
 
 
 def _points(axes: Axes, chart: Chart) -> Handles:
-    """If both axes have a better direction, steps join the points on the front and the others are pale."""
+    """If lower or higher is better on both axes, steps join the points on the front and other points are pale."""
     axes.margins(0.12)
     for level in chart.y.levels:
         axes.axhline(level, color=SOFT, linewidth=0.5)
     every, front = _all_spots(chart)
-    # The area between two points of the front is reached by the worse value of each axis.
+    # Between two points on the front, the corner of the step is at the worse value on each axis.
     axes.step(*every[front].T, where="post" if chart.x.better == "lower" else "pre", color=INK, linewidth=0.9)
     handles: Handles = []
     before = 0
@@ -204,7 +204,7 @@ _PLACES = [(far * x, far * y) for far in (4.5, 12, 20) for x, y in _WAYS]
 
 
 def name_points(figure: Figure, axes: Axes, chart: Chart) -> None:
-    """Places names near their points, the front's first, without covering a point, line or other name; skips names for which there is no room."""
+    """Places names near their points, the front's first, without covering points, lines or other names; skips names that do not fit."""
     renderer, (spots, front) = figure.canvas.get_renderer(), _all_spots(chart)  # type: ignore[attr-defined]
     inside, size, unit = axes.get_window_extent(), NAME * figure.dpi / 72, figure.dpi / 72
     at = axes.transData.transform(spots)

@@ -1,4 +1,4 @@
-"""Checkpoints: reads single tensors and verifies every byte (io/README.md, "A checkpoint")."""
+"""Reads single tensors from checkpoints and verifies every byte (io/README.md, "A checkpoint")."""
 import hashlib
 import math
 import pathlib
@@ -27,7 +27,7 @@ class _Piece(typing.NamedTuple):
 
 
 class Checkpoint:
-    """A commit, the directory `step-NNNNNNNN`. Opening it only reads the manifest; `read` reads one tensor."""
+    """A commit: the directory `step-NNNNNNNN`. Opening it reads only the manifest; `read` reads one tensor."""
 
     def __init__(self, path: str | pathlib.Path):
         self.path = pathlib.Path(path)

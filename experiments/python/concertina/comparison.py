@@ -5,7 +5,7 @@ import typing
 from .errors import InputError, require_word
 from .measures import why_incomparable
 from .names import BASELINE_TARGET, number_or_text, time_to
-from .results import SEED, Group, RunSummary, StudyResults, figures_of, groups_of, never_came, same_value, titles
+from .results import SEED, Group, RunSummary, StudyResults, groups_of, metrics_of, never_came, same_value, titles
 from .run_log import HELD_OUT, RunLog, read_log
 from .statistic import NO_TEST, PAIRED, WELCH, WILCOXON, Difference, Pairs, compare_pairs, compare_samples, holm, summarize
 
@@ -21,14 +21,14 @@ class Comparison:
     confidence: float = 0.95
 
     def difference(self, first: Group, second: Group, metric: str) -> Difference:
-        """Second minus first, by Welch's test of all values if there are fewer than two pairs."""
+        """Second minus first, using Welch's test on all values if there are fewer than two pairs."""
         pairs = self.pairs(first, second, metric)
         if len(pairs) >= 2:
             return compare_pairs(pairs, self.test, self.confidence)
-        return compare_samples(figures_of(first.done, metric), figures_of(second.done, metric), self.confidence)
+        return compare_samples(metrics_of(first.done, metric), metrics_of(second.done, metric), self.confidence)
 
     def pairs(self, first: Group, second: Group, metric: str) -> Pairs:
-        """None if groups are not comparable, or if a run never reached the target, since the remaining runs would be biased."""
+        """No pairs if the groups are not comparable, or if a run never reached the target, since the remaining runs would be biased."""
         if never_came(first, metric) or never_came(second, metric) or why_incomparable([*first.done, *second.done], metric):
             return []
         mine, theirs = self._means(first, metric), self._means(second, metric)
@@ -38,7 +38,7 @@ class Comparison:
         """The finite mean of the metric for each value of the pairing columns."""
         if not self.pairing:
             return {}
-        of_values = {same.values: summarize(figures_of(same.done, metric), 0.95) for same in groups_of(group.done, self.pairing)}
+        of_values = {same.values: summarize(metrics_of(same.done, metric), 0.95) for same in groups_of(group.done, self.pairing)}
         return {values: summary.mean for values, summary in of_values.items() if summary.n}
 
 
@@ -48,10 +48,10 @@ def pooled_axes(results: StudyResults, by: typing.Sequence[str], groups: list[Gr
 
 
 def pairing_columns(results: StudyResults, pair: str, by: typing.Sequence[str], groups: list[Group]) -> list[str]:
-    """`pair`, if runs have it, and the pooled axes. InputError for a column that no run has, or for a result."""
+    """`pair`, if runs have it, and the pooled axes. Raises InputError for a column that no run has or that is a result."""
     if pair != SEED:
         results.require(pair, "--pair")
-    if pair not in _SETTINGS and any(pair in run.figures and pair not in run.settings for run in results.runs):
+    if pair not in _SETTINGS and any(pair in run.metrics and pair not in run.settings for run in results.runs):
         raise InputError(f"trials cannot be paired by '{pair}': it is a result, not a setting", "--pair",
                          f"one of: {', '.join(results.axes)}" if results.axes else SEED)
     own = [pair] if results.has(pair) and pair not in by else []
@@ -118,7 +118,7 @@ def _parse(target: str) -> tuple[str, str, bool, float]:
 
 def _last_of_baseline(results: StudyResults, run: RunSummary, logs: list[tuple[RunSummary, RunLog]], baseline: list[tuple[str, str]],
                       metric: str) -> float | None:
-    """The mean of the last values of the runs that have the baseline's values and `run`'s in all other axes."""
+    """The mean of the last values of the runs that have the baseline's values, and `run`'s values in all other axes."""
     named = [column for column, _ in baseline]
     last = []
     for other, log in logs:
@@ -130,7 +130,7 @@ def _last_of_baseline(results: StudyResults, run: RunSummary, logs: list[tuple[R
 
 
 def add_times_to(results: StudyResults, targets: list[str], baseline: list[str]) -> list[str]:
-    """Adds the column of each target, "METRIC=NUMBER", "METRIC=baseline" or "METRIC=baseline-NUMBER", to completed runs."""
+    """Adds a column per target ("METRIC=NUMBER", "METRIC=baseline" or "METRIC=baseline-NUMBER") to completed runs."""
     wanted = [results.column_value(text, "--baseline") for text in baseline] if targets else []
     logs = [(run, read_log(run.directory)) for run in results.runs if run.state == "done"] if targets else []
     columns = []
@@ -143,6 +143,6 @@ def add_times_to(results: StudyResults, targets: list[str], baseline: list[str])
             base = _last_of_baseline(results, run, logs, wanted, metric) if of_baseline else 0
             seconds = None if base is None else log.seconds_to(metric, base + number)
             if seconds is not None:
-                run.figures[columns[-1]] = float(seconds)
+                run.metrics[columns[-1]] = float(seconds)
         results.require(columns[-1], "--to")
     return columns

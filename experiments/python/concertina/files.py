@@ -1,4 +1,4 @@
-"""Reads and writes files of runs and studies, which may be another user's: refuses everything but regular files."""
+"""Reads and writes files of runs and studies, which may belong to another user: refuses everything but regular files."""
 import errno
 import json
 import math
@@ -18,7 +18,7 @@ _ADVICE = {errno.ENOSPC: "free space there, or choose another place", errno.EDQU
 
 
 def open_regular(path: pathlib.Path, most: int = _MOST_BYTES) -> typing.BinaryIO:
-    """Opens the file for reading. Raises ValueError with its name if it is a link, a pipe, a device, or larger than `most`."""
+    """Opens the file for reading. Raises ValueError naming it if it is a link, a pipe, a device, or larger than `most`."""
     if path.is_symlink():
         raise ValueError(f"{path} is a link; name the file itself")
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -36,7 +36,7 @@ def read_bytes(path: pathlib.Path, most: int = _MOST_BYTES) -> bytes:
 
 
 def read_tail(path: pathlib.Path, most: int) -> str:
-    """The last lines, with `most` bytes in total; empty if the file does not exist."""
+    """The last lines, with at most `most` bytes in total; empty if the file does not exist."""
     if not path.exists():
         return ""
     with open_regular(path) as file:
@@ -55,7 +55,7 @@ class TooDeep(ValueError):
 
 
 def parse_json(text: str | bytes, loads: typing.Callable[..., typing.Any] = json.loads) -> typing.Any:
-    """Parses JSON. Raises ValueError also for lists and objects that are nested too deeply for Python."""
+    """Parses JSON. Also raises ValueError for lists and objects that are nested too deeply for Python."""
     try:
         return loads(text)
     except RecursionError as error:
@@ -79,7 +79,7 @@ _LOADS = json.JSONDecoder(parse_constant=_refuse).decode  # NaN and Infinity are
 
 
 def objects_in(text: str, path: pathlib.Path) -> list[dict[str, typing.Any]]:
-    """The lines that are JSON objects. Skips others with one warning per file, but without one for a truncated end."""
+    """The lines that are JSON objects. Skips other lines with one warning per file, but a truncated last line without a warning."""
     found, lines = [], text.split("\n")
     for count, line in enumerate(lines, 1):
         why = "it is not a JSON object"

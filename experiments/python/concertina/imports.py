@@ -1,4 +1,4 @@
-"""Imports logs of other programs as runs, so that `concertina compare` and this package can compare them.
+"""Imports logs from other programs as runs, so that `concertina compare` and this package can compare them.
 
 The known formats are in log_forms.toml. Everything else is skipped and counted, or refused; nothing is guessed.
 """
@@ -31,7 +31,7 @@ def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, column
                say: typing.Callable[[str], object] = lambda text: print(text, file=sys.stderr), **options) -> pathlib.Path:
     """Creates the new run `directory` from the log `source`: a file, an event-file folder or an MLflow folder.
 
-    `options` are those of `Options`. `say` is called with a sentence about everything imported or skipped, also stored in imported.json.
+    `options` are those of `Options`. `say` is called with a sentence about each thing imported or skipped; imported.json also contains these.
     """
     source, directory, asked = pathlib.Path(source), pathlib.Path(directory), Options(columns or {}, **options)
     if directory.exists():
@@ -84,7 +84,7 @@ def _rows_of(source: pathlib.Path, asked: Options) -> tuple[list[dict], list[str
 
 
 def _printed(text: str, asked: Options) -> tuple[list[dict], list[str]]:
-    """The rows of the lines that a program printed."""
+    """The rows read from the lines that a program printed."""
     if asked.columns:
         raise ValueError("--column requires a table, but the log is printed text; a CSV must be named .csv or .tsv")
     rows: list[dict[str, typing.Any]] = []
@@ -94,7 +94,7 @@ def _printed(text: str, asked: Options) -> tuple[list[dict], list[str]]:
     before: int | None = None        # the last training step
     stepless: list[tuple] = []       # llm.c's "val loss", with the previous step
     *lines, last = log_files.lines_of(text)
-    left["incomplete last lines without a line end"] += bool(last.strip())
+    left["incomplete last lines without a newline"] += bool(last.strip())
     for line in filter(str.strip, lines):
         found = known_line(line)
         if found is None or asked.program not in (None, found[0].program):
@@ -158,16 +158,16 @@ def _named(source: pathlib.Path, table: log_files.Table, asked: Options) -> tupl
     for row in table.rows:
         values = {figure: row.get(name) if figure == "time" else log_files.number(place(row, name), row.get(name), decimal)
                   for figure, name in chosen.items()}
-        figures: dict[str, typing.Any] = {figure: value for figure, value in values.items() if value is not None and not (
+        metrics: dict[str, typing.Any] = {name: value for name, value in values.items() if value is not None and not (
             known.program == "torchtitan" and value == -1)}
         no_stage += known.program == "torchtitan" and -1 in values.values()
-        if (step := figures.get("step")) is None:
+        if (step := metrics.get("step")) is None:
             stepless += 1
             continue
         if not step >= 0 or step != step // 1:
             raise ValueError(f"{place(row, chosen['step'])} has {row[chosen['step']]!r}, which is not a step")
-        figures["step"] = int(step) + (0 if "step" in asked.columns else known.add)
-        rows.append(({"step_ms": 1e3 * figures["step_s"]} if "step_s" in figures else {}) | figures | {"@epoch": row.get(epoch)})
+        metrics["step"] = int(step) + (0 if "step" in asked.columns else known.add)
+        rows.append(({"step_ms": 1e3 * metrics["step_s"]} if "step_s" in metrics else {}) | metrics | {"@epoch": row.get(epoch)})
     check_epochs(source, rows, chosen["step"])
     notes = [f"columns of {known.program}: " + ", ".join(f"{name.strip('@')} as {figure}" for figure, name in chosen.items())
              + (f". {known.means}" if known.means else ""), *table.notes]
@@ -204,7 +204,7 @@ def _chosen(source: pathlib.Path, known: Columns, names: list[str], counter: str
 
 
 def _is_lightning(source: pathlib.Path, rows: list[dict], names: list[str]) -> bool:
-    """Whether losses appear with whole epochs and steps that count the previous updates: 49 and 99, or all from 0."""
+    """Whether losses appear with integer epochs and with steps that count the previous updates (49 and 99, or all from 0)."""
     lightning = next(row.names for row in COLUMNS if row.program == "lightning")
     place, epoch = (next((name for name in names if log_files.words(name) in words), "@") for words in (("@step", "step"), ("epoch",)))
     epochs = [str(row[epoch]) for row in rows if row.get(epoch) not in (None, "")]
@@ -223,7 +223,7 @@ def _is_lightning(source: pathlib.Path, rows: list[dict], names: list[str]) -> b
 
 
 def _check_rows(source: pathlib.Path, program: str, table: log_files.Table, chosen: dict[str, str], asked: Options) -> None:
-    """Refuses columns that mix parts of the data or runs, held-out losses that look like training losses, and means over epochs."""
+    """Refuses columns that mix several parts of the data or several runs, held-out losses that look like training losses, and means over epochs."""
     has = lambda row, name: row.get(name) not in (None, "")
     rows = [row for row in table.rows if any(has(row, chosen.get(figure, "@")) for figure in ("loss", "validation_loss"))]
     for name in dict.fromkeys(name for row in rows for name in row if not name.startswith("@") and name not in chosen.values()):
@@ -241,7 +241,7 @@ def _check_rows(source: pathlib.Path, program: str, table: log_files.Table, chos
 
 
 def _time_of(row: dict) -> dict:
-    """The time in the format of utc_text(); nothing if the log has no time, or one without a zone or in another unit."""
+    """The time in the format of utc_text(); nothing if the log has no time, or one without a time zone or in another unit."""
     text = str(row.get("time")).strip()
     try:
         if re.fullmatch(r"[\d.]+", text):

@@ -1,7 +1,7 @@
 """concertina report --serve: a live page of a run, or of a study or folder with its runs. Reads only new log data.
 
-The server only listens on this machine, answers GET requests below an address with a random token, and only reads. Slow clients block
-nobody: each has a thread and a few seconds for its request.
+The server listens only on this machine, answers GET requests below an address with a random token, and never writes. Slow clients do not block
+others: each has a thread and a few seconds for its request.
 """
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class LiveRun:
 
     @property
     def left(self) -> str:
-        """The estimated time left, from the median of the last steps, or a dash."""
+        """The estimated time left, from the median time of the last steps, or a dash."""
         times = [one for one in list(self.curves["step_ms"].values())[-50:] if math.isfinite(one)]
         if self.ended or not times or math.isnan(self.steps):
             return "–"
@@ -125,7 +125,7 @@ def _count(value: float) -> str:
 
 
 def _value(line: Line, key: str) -> str:
-    """A dash if the number is absent or 0, that is, not measured; null means not finite."""
+    """The value, or a dash if it is absent or 0, that is, not measured; null means not finite."""
     value = (number if key == "loss" else positive)(line, key)
     return figure_text(value) if math.isfinite(value) or line.get(key, "") is None else "–"
 
@@ -136,7 +136,7 @@ def runs_in(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def index_page(folder: pathlib.Path, live: typing.Callable[[pathlib.Path], LiveRun], link: typing.Callable[[pathlib.Path], Block]) -> Block:
-    """A row for each run in `folder`. `link`: the cell of its name."""
+    """A row for each run in `folder`. `link` returns the cell with its name."""
     rows = [[link(run), *live(run).row()] for run in runs_in(folder)]
     return content(folder.resolve().name, counted(len(rows), "run"), [table(["run", *COLUMNS], rows, left=3)])
 

@@ -29,7 +29,7 @@ def words(name: str) -> str:
 
 
 def are_mixed(name: str, kinds: list[str]) -> bool:
-    """Whether a column's values show that rows mix parts of the data or runs, or are held-out; "" means none."""
+    """Whether a column's values show that rows mix parts of the data or runs, or are held-out; "" means no value."""
     held_out = [kind for kind in kinds if re.search(rf"(^|_){_HELD_OUT}(_|$)", words(kind))]
     part = rf"is|in|for|do|mode|phase|train(ing)?|{_HELD_OUT}"
     if words(name).split("_")[-1] in KINDS:
@@ -42,7 +42,7 @@ def are_mixed(name: str, kinds: list[str]) -> bool:
 
 
 def held_out_place(place: pathlib.Path) -> str:
-    """The folder or file whose name marks a log as held-out; "test" and "dev" only count for folders."""
+    """The folder or file whose name marks a log as held-out; "test" and "dev" count only for folders."""
     is_file = place.is_file() and not place.name.startswith("events.out")
     for name in [place.stem] * is_file + [place.resolve().name if place.is_dir() else place.resolve().parent.name]:
         found = re.search(rf"(^|_){_HELD_OUT}(_|$)", words(name))
@@ -63,7 +63,7 @@ def text_of(source: pathlib.Path) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """Splits into lines. A carriage return ends a line too, as printed by progress bars."""
+    """Splits into lines. A carriage return, as printed by progress bars, also ends a line."""
     return re.split(r"\r\n|\r|\n", text)
 
 
@@ -98,7 +98,7 @@ def csv_table(source: pathlib.Path, text: str) -> Table:
         raise ValueError(f"{source} is not a CSV: {error}") from error
     notes = []
     if rows and lines[-1] and (len(rows[-1][1]) < len(names[1]) or not lines[-1].endswith('"')):
-        notes.append(f"skipped: {rows.pop()[0]}, which may be incomplete, without a line end")
+        notes.append(f"skipped: {rows.pop()[0]}, which may be incomplete, since it has no newline")
     for place, row in rows:
         if len(row) != len(names[1]):
             raise ValueError(f"{source}, {place}: {len(row)} cells, but {len(names[1])} columns. Quote cells that contain {delimiter!r}")
@@ -168,7 +168,7 @@ def _mlflow_points(folder: pathlib.Path, notes: list[str]) -> typing.Iterator[tu
     for path in (path for path in folder.rglob("*") if path.is_file()):
         *lines, last = path.read_text(encoding="utf-8").split("\n")
         if last:
-            notes.append(f"skipped: the last line of {path.relative_to(folder)}, which may be incomplete, without a line end")
+            notes.append(f"skipped: the last line of {path.relative_to(folder)}, which may be incomplete, since it has no newline")
         for at, line in enumerate(lines, 1):
             try:
                 time, value, step, *_ = line.split(" ")
@@ -206,7 +206,7 @@ _GROUP = " \u00a0\u2009\u202f'\u2019"
 
 
 def _reads(text: str, decimal: str) -> float | None:
-    """The number with this decimal mark, with or without groups of three digits, or None."""
+    """The number in `text` with this decimal mark and possibly groups of three digits; None if it is not one."""
     other = "," if decimal == "." else "."
     whole = rf"(?:[1-9]\d{{0,2}}(?P<mark>[{other}{_GROUP}])\d{{3}}(?:(?P=mark)\d{{3}})*|\d+)(?:[{decimal}]\d*)?|[{decimal}]\d+"
     if not re.fullmatch(rf"[-+]?(?:{whole})(?:[eE][-+]?\d+)?", text, re.ASCII):

@@ -163,7 +163,7 @@ def _falls(rows: list[dict]) -> tuple[set[int], set[int]]:
 
 
 def check_epochs(source: pathlib.Path, rows: list[dict], name: str) -> None:
-    """Refuses steps that count within an epoch: they go back, or stay equal, when the epoch grows."""
+    """Refuses step numbers that restart at each epoch: they decrease or stay equal when the epoch grows."""
     for figure in ("loss", "validation_loss"):
         points = [(float(found[0].replace(",", ".")), row["step"]) for row in rows if figure in row and (
             found := re.match(r"\d+([.,]\d+)?", str(row.get("@epoch"))))]

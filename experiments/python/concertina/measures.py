@@ -24,7 +24,7 @@ def _all_know(runs: Runs, column: str) -> bool:
 
 
 def _why_other_config(runs: Runs) -> str:
-    """Files with equal content and tokenizers with equal tokens may have different paths."""
+    """How the configs make metrics incomparable, or empty. Files with equal content and tokenizers with equal tokens may have different paths."""
     if any(NO_CONFIG in run.facts for run in runs):
         return "their data is not recorded"
     if _differ(runs, "text"):
@@ -123,7 +123,7 @@ def _kinds(runs: Runs, values: typing.Iterable[str]) -> str:
 
 
 def provenance_notes(runs: Runs, results: StudyResults, mixed: bool) -> list[str]:
-    """Raises InputError if runs differ in program, processor or text, unless `mixed`, which returns a line about each.
+    """Raises InputError if runs differ in program, processor or text, unless `mixed`; then returns a line about each difference.
 
     Runs that record none of these, such as those from other programs, are named once."""
     notes, where = [], results.directory or results.name
@@ -159,7 +159,7 @@ def _short(bits: str) -> str:
 
 
 def _odd_ones(group: Group, layout: list[str], column: str) -> str:
-    """Names the runs in the group whose bits differ from most; empty if there are none."""
+    """Names the runs in the group whose bits differ from those of most runs; empty if there are none."""
     by_bits: dict[str, Runs] = {}
     for run in group.done:
         by_bits.setdefault(run.text(column) or "nothing", []).append(run)
@@ -183,7 +183,7 @@ def _same_line(columns: list[str], layout: list[str], others: list[str], groups:
 
 
 def same_bits(runs: Runs, axes: list[str]) -> list[str]:
-    """A line about what is equal in all layouts, and one for each combination of the other axes at which something differs."""
+    """A line about what is bit-identical in all layouts, and one for each combination of the other axes at which something differs."""
     layout, others = [axis for axis in axes if is_layout_key(axis)], [axis for axis in axes if not is_layout_key(axis)]
     groups = [group for group in groups_of(runs, others) if len(groups_of(group.done, layout)) > 1]
     if not layout or not groups:

@@ -1,4 +1,4 @@
-"""Presentation of metrics, settings, numbers and lists: titles, units, better directions, and digits that fit an uncertainty."""
+"""Presentation of metrics, settings, numbers and lists: titles, units, whether lower or higher is better, and digits that fit an uncertainty."""
 import dataclasses
 import functools
 import itertools
@@ -64,7 +64,7 @@ def _better(column: str) -> Better | None:
 
 @functools.lru_cache(maxsize=4096)
 def metric_named(column: str) -> Metric:
-    """The presentation of a column. An unknown column is its title, and its suffix determines unit and direction."""
+    """The presentation of a column. The title of an unknown column is its name, whose suffix determines the unit and whether lower is better."""
     if is_time_to(column):
         return _time_to_named(column)
     if known := _NAMES.get(column):
@@ -99,7 +99,7 @@ def _magnitude(value: float) -> int:
 
 
 def digits_for(values: typing.Iterable[float], uncertainties: typing.Iterable[float]) -> Digits:
-    """Two digits of the median uncertainty above zero, and up to two more if the smallest would be zero.
+    """Two digits of the median uncertainty above zero, and up to two more if the smallest would be shown as zero.
 
     Without uncertainties: five digits of the largest value, without decimals if all values are integers."""
     finite = [value for value in values if math.isfinite(value)]
@@ -129,7 +129,7 @@ def number_text(value: float, digits: Digits) -> str:
 
 
 def pareto_front(points: list[tuple[float, float]], x: Better | None, y: Better | None) -> list[int]:
-    """The indices, sorted by x, of points that no other point dominates (as good in both, better in one); the first of equal points."""
+    """The indices, sorted by x, of points that no other point dominates (is as good in both and better in one); the first of equal points."""
     if not x or not y:
         return []
     costs = [(a if x == "lower" else -a, b if y == "lower" else -b, at) for at, (a, b) in enumerate(points) if math.isfinite(a + b)]

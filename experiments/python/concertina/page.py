@@ -1,7 +1,7 @@
 """Pages of runs: single HTML files with their data as JSON, which a script in the file draws.
 
 A page is a title and blocks. A block is a dictionary; page.html draws each "kind". All texts are escaped. Numbers that are absent or not
-finite are null, and gaps in charts.
+finite are null, and leave gaps in charts.
 """
 import base64
 import hashlib
@@ -25,12 +25,12 @@ SERIES = ["blue", "orange", "green", "vermillion", "sky", "pink", "dark", "yello
 
 
 def chart(title: str, series: typing.Sequence[Block], *, x: str = "step", note: str = "", **more: typing.Any) -> Block:
-    """Lines over `x`. More: marks, bands (from, to, share of the height), zero (y includes 0), share (in percent), high, wide, range."""
+    """Lines over `x`. `more`: marks, bands (from, to, share of the height), zero (y includes 0), share (in percent), high, wide, range."""
     return {"kind": "chart", "title": title, "x": x, "series": [one for one in series if one["x"]], "note": note, **more}
 
 
 def line(name: str, x: typing.Sequence[float], y: typing.Sequence[float], colour: str = "blue", **more: typing.Any) -> Block:
-    """A series of a chart. More: faint, dash (lengths), points, area, stepped."""
+    """A series of a chart. `more`: faint, dash (lengths), points, area, stepped."""
     at, values = reduced(x, y)
     return {"name": name, "x": at, "y": values, "colour": colour, **more}
 
@@ -56,7 +56,7 @@ def section(heading: str, blocks: typing.Iterable[Block], lead: str = "") -> lis
 
 
 def folded(summary: str, text: str = "", blocks: typing.Sequence[Block] = ()) -> list[Block]:
-    """Text or blocks that a summary line expands; nothing if there are none."""
+    """Text or blocks that appear when the summary line is expanded; nothing if there are none."""
     return [{"kind": "fold", "summary": summary, "text": text, "blocks": list(blocks)}] if text or blocks else []
 
 
@@ -77,7 +77,7 @@ def reduced(x: typing.Sequence[float], y: typing.Sequence[float], most: int = MO
 
 
 def smoothed(y: typing.Sequence[float], span: float, rates: bool = False) -> list[float]:
-    """The exponential mean over about `span` values; for `rates`, of their reciprocals: total work over total time."""
+    """The exponential moving average over about `span` values; for `rates`, of their reciprocals: total work over total time."""
     keep, total, weight, means = 1 - 1 / span if span > 1 else 0.0, 0.0, 0.0, []
     for one in y:
         value = 1 / one if rates and one else one
@@ -90,7 +90,7 @@ def smoothed(y: typing.Sequence[float], span: float, rates: bool = False) -> lis
 
 
 def run_link(text: str, directory: str | os.PathLike[str], output: str | os.PathLike[str]) -> Block:
-    """A cell of the page at `output` that links to the page of the run in `directory`, or to the directory without one."""
+    """A cell of the page at `output` that links to the page of the run in `directory`, or to the directory if there is no page."""
     report = pathlib.Path(directory, "report.html")
     target = os.path.relpath(report if report.is_file() else directory, os.path.dirname(os.path.abspath(output)))
     return {"text": text + " (report)" * report.is_file(), "href": urllib.parse.quote(target)}

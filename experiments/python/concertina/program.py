@@ -56,10 +56,10 @@ class Picture(str):
 
 
 class Schedule:
-    """The order of actions on each rank: a schedule name with ranks and microbatches, or rows.
+    """The order of actions on each rank, given by a schedule name with ranks and microbatches, or by rows.
 
     `rows`: the actions of each rank, such as "0F0" (stage, F, microbatch); see experiments/guide/schedules.md, "Running your own schedule".
-    Transfers are added to rows with only computations."""
+    Transfers are added to rows that contain only computations."""
 
     def __init__(self, name: str = "own", rows: typing.Sequence[typing.Sequence[str]] | None = None, **sizes: int):
         self.name, self._sizes = name, dict[str, object](sizes)

@@ -34,7 +34,7 @@ def timeline(run: RunFiles) -> list[Block]:
 
 
 def cause_bars(rows: list[Block], unit: str) -> Block:
-    """Idle time by cause. Each row has name, values (computing, idle without a cause, CAUSES), text and mark."""
+    """Idle time by cause. Each row has a name, values (computing, idle without a cause, CAUSES), a text and a mark."""
     parts = [("computing and updating", "blue"), ("idle", "line"), *((name, look[0]) for name, look in CAUSES.items())]
     used = [at for at in range(len(parts)) if any(row["values"][at] > 0 for row in rows)]
     return {"kind": "bars", "unit": unit, "parts": [parts[at] for at in used],

@@ -29,7 +29,7 @@ class RunSummary:
     state: str = "open"
     error: str = ""
     directory: str = ""
-    figures: dict[str, float] = dataclasses.field(default_factory=dict)
+    metrics: dict[str, float] = dataclasses.field(default_factory=dict)
     facts: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def cell(self, column: str) -> Cell:
@@ -37,7 +37,7 @@ class RunSummary:
         if column in self.settings:
             return number_or_text(self.settings[column])
         own: dict[str, Cell] = {"trial": float(self.number), "state": self.state, "error": self.error or None}
-        return self.figures.get(column, self.facts.get(column, own.get(column)))
+        return self.metrics.get(column, self.facts.get(column, own.get(column)))
 
     def text(self, column: str) -> str:
         return cell_text(self.cell(column))
@@ -93,9 +93,9 @@ class StudyResults:
     @property
     def columns(self) -> list[str]:
         """All columns that any run has: trial, state, axes, metrics, facts, error."""
-        figures = sorted({name for run in self.runs for name in run.figures})
+        metrics = sorted({name for run in self.runs for name in run.metrics})
         facts = sorted({name for run in self.runs for name in run.facts})
-        return list(dict.fromkeys(["trial", "state", *self.axes, *figures, *facts])) + ["error"]
+        return list(dict.fromkeys(["trial", "state", *self.axes, *metrics, *facts])) + ["error"]
 
     def has(self, column: str) -> bool:
         return any(run.cell(column) is not None for run in self.runs)
@@ -116,7 +116,7 @@ class StudyResults:
         return column, value
 
     def metric_of(self, word: str) -> Metric:
-        """ "loss", or "loss:min" and "loss:max" to set the better direction."""
+        """ "loss", or "loss:min" and "loss:max" to set whether lower or higher is better."""
         column, colon, way = word.rpartition(":")
         ways: dict[str, Better] = {"min": "lower", "max": "higher"}
         if colon and way not in ways and self.has(column):
@@ -127,7 +127,7 @@ class StudyResults:
         return dataclasses.replace(metric_named(column), better=ways[way]) if way else metric_named(column)
 
     def chosen(self, where: typing.Iterable[str] = ()) -> Runs:
-        """The runs that match all of these "COLUMN=VALUE"s, sorted by number; for several values of one column, any of them."""
+        """The runs that match all of these "COLUMN=VALUE"s, sorted by number; of several values of one column, any may match."""
         runs = sorted(self.runs, key=lambda run: run.number)
         filters: dict[str, list[str]] = {}
         for text in where:
@@ -141,7 +141,7 @@ class StudyResults:
         return runs
 
     def include_stopped(self) -> None:
-        """Counts trials that a search stopped as done, with the metrics of their completed steps."""
+        """Counts a search's stopped trials as done, with the metrics of their completed steps."""
         if stopped := [run for run in self.runs if run.state == "stopped"]:
             for run in stopped:
                 run.state = "done"
@@ -195,7 +195,7 @@ def same_value(cell: Cell, value: str) -> bool:
     return number_or_text(value) == cell if isinstance(cell, float) else cell_text(cell) == value
 
 
-def figures_of(runs: typing.Iterable[RunSummary], column: str) -> list[float]:
+def metrics_of(runs: typing.Iterable[RunSummary], column: str) -> list[float]:
     """The numbers in `column` of the runs that have one there, finite or not."""
     return [value for run in runs if (value := run.number_in(column)) is not None]
 
@@ -224,5 +224,5 @@ def titles(columns: typing.Iterable[str]) -> str:
 
 
 def never_came(group: Group, metric: str) -> int:
-    """The number of runs in the group that never reached the target of a time_to(); 0 for other metrics."""
-    return sum(map(math.isinf, figures_of(group.done, metric))) if metric.startswith("time_to_") else 0
+    """The number of runs in the group that never reached the target of a time_to() column; 0 for other metrics."""
+    return sum(map(math.isinf, metrics_of(group.done, metric))) if metric.startswith("time_to_") else 0

@@ -41,8 +41,8 @@ class Run:
     def metrics(self) -> pd.DataFrame:
         """A row per step, sorted: the columns of metrics.jsonl, and `tokens` and `seconds` of training so far.
 
-        For a repeated step the last one counts. `seconds` are as in `concertina report`: without evaluations, the time between launches,
-        and the first step of each."""
+        For a repeated step, the last one counts. `seconds` are as in `concertina report`: without evaluations, the time between launches,
+        and the first step of each launch."""
         log = read_log(self.path)
         frame = _by_step(pd.DataFrame(log.metrics), ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble"))
         if "time" in frame:
@@ -115,7 +115,7 @@ class Run:
 
 
 def _by_step(frame: pd.DataFrame, columns: typing.Iterable[str]) -> pd.DataFrame:
-    """Keeps the last of several lines for a step. `columns`: those that are null if not finite."""
+    """Keeps the last of several lines for a step. `columns`: the columns that are null if not finite."""
     if "step" not in frame:
         return pd.DataFrame(index=pd.Index([], name="step", dtype="int64"))
     nulls = frame.columns[frame.isna().all()]
@@ -196,12 +196,12 @@ def points_of(run: Run) -> typing.Iterator[tuple[int, float, dict[str, float]]]:
     """Step, seconds since 1970 (0: unknown), and the finite metrics of the step and its evaluation."""
     validations = run.validations
     for step, row in run.metrics.iterrows():
-        figures = {f"train/{name}": float(value) for name, value in row.items() if name not in _OTHER and isinstance(value, numbers.Real)}
+        metrics = {f"train/{name}": float(value) for name, value in row.items() if name not in _OTHER and isinstance(value, numbers.Real)}
         if step in validations.index:
             evaluated = validations.loc[typing.cast(int, step)].drop(["time", "tokens", "of_tokens", "data_bytes"], errors="ignore")
-            figures |= {f"validation/{name}": float(value) for name, value in evaluated.items() if isinstance(value, (int, float))}
+            metrics |= {f"validation/{name}": float(value) for name, value in evaluated.items() if isinstance(value, (int, float))}
         time = row["time"].timestamp() if "time" in row and row["time"] == row["time"] else 0.0
-        yield typing.cast(int, step), time, {name: value for name, value in figures.items() if math.isfinite(value)}
+        yield typing.cast(int, step), time, {name: value for name, value in metrics.items() if math.isfinite(value)}
 
 
 def to_wandb(run: Run | str, project: str = "concertina", directory: str | pathlib.Path = ".") -> pathlib.Path:
@@ -209,8 +209,8 @@ def to_wandb(run: Run | str, project: str = "concertina", directory: str | pathl
     wandb = library("wandb")
     run = run if isinstance(run, Run) else Run(run)
     log = wandb.init(project=project, name=run.name, dir=str(directory), mode="offline", config=run.config, reinit=True)
-    for step, _, figures in points_of(run):
-        log.log(figures, step=step)
+    for step, _, metrics in points_of(run):
+        log.log(metrics, step=step)
     log.summary.update({key: value for key, value in run.result.items() if isinstance(value, (int, float, str))})
     folder = pathlib.Path(log.dir).parent
     log.finish()
@@ -230,8 +230,8 @@ def to_mlflow(run: Run | str, experiment: str = "concertina", uri: str = "sqlite
     for begin in range(0, len(params), 100):
         client.log_batch(identity, params=params[begin:begin + 100])
     batch: list[typing.Any] = []
-    for step, time, figures in points_of(run):
-        batch += [entities.Metric(name, value, int(1000 * time), step) for name, value in figures.items()]
+    for step, time, metrics in points_of(run):
+        batch += [entities.Metric(name, value, int(1000 * time), step) for name, value in metrics.items()]
         while len(batch) >= most:
             client.log_batch(identity, metrics=batch[:most])
             batch = batch[most:]
@@ -251,8 +251,8 @@ def to_tensorboard(runs: typing.Iterable[Run | str], directory: str | pathlib.Pa
         run = one if isinstance(one, Run) else Run(one)
         last: dict[str, float] = {}
         with writers.SummaryWriter(str(directory / run.name)) as writer:
-            for step, time, figures in points_of(run):
-                for name, value in figures.items():
+            for step, time, metrics in points_of(run):
+                for name, value in metrics.items():
                     writer.add_scalar(name, value, step, walltime=time or None)
                 last |= figures
             params = {key: value if isinstance(value, (int, float, str, bool)) else str(value) for key, value in run.config.items()}

@@ -1,7 +1,7 @@
 """Compares runs of any program: configs, metrics, and where their bits first differ.
 
-Bits are compared by logs, final states and checkpoints. Only checkpoints of steps that both runs still have count; a damaged one is an
-error, not a difference.
+Bits are compared by logs, final states and checkpoints. Only steps of which both runs still have a checkpoint count; a damaged checkpoint is
+an error, not a difference.
 """
 import dataclasses
 import math
@@ -54,7 +54,7 @@ class Bits:
 
 
 def _compare_logs(one: str, other: str, bits: Bits) -> None:
-    # The last record of a repeated step.
+    # For a repeated step, the last record counts.
     mine, theirs = ({int(number(line, "step")): line for line in read_log(directory).metrics} for directory in (one, other))
     bits.last_steps = [max(mine, default=0), max(theirs, default=0)]
     common = sorted(mine.keys() & theirs.keys())
@@ -75,7 +75,7 @@ def _commits(directory: str) -> dict[int, pathlib.Path]:
 
 
 def _compare_commits(one: Checkpoint, other: Checkpoint) -> tuple[dict[str, typing.Any] | None, str | None]:
-    """The first difference, or why nothing can be compared. Only one tensor of each is in memory."""
+    """The first difference, or why nothing can be compared. Only one tensor of each checkpoint is in memory."""
     if one.tensors.keys() != other.tensors.keys():
         return None, "the models have different tensors"
     for name in one.tensors:
@@ -95,7 +95,7 @@ def _compare_commits(one: Checkpoint, other: Checkpoint) -> tuple[dict[str, typi
 
 
 def compare_bits(one: RunSummary, other: RunSummary) -> Bits:
-    """Where two runs of read_runs() first differ. Compares steps by log, then checkpoints in order."""
+    """Where two runs first differ. Compares steps by their logs, then checkpoints in order."""
     bits = Bits()
     _compare_logs(one.directory, other.directory, bits)
     states = one.text("state_sha256"), other.text("state_sha256")
@@ -116,7 +116,7 @@ def compare_bits(one: RunSummary, other: RunSummary) -> Bits:
 
 @dataclasses.dataclass
 class RunComparison:
-    """`bits`: of each run but the first, compared with the first."""
+    """`bits`: each run except the first, compared with the first."""
     runs: StudyResults
     table: StudyTable
     bits: dict[str, Bits]
@@ -158,10 +158,10 @@ class RunComparison:
 
 
 def _common_target(runs: StudyResults) -> list[str]:
-    """The worst of the runs' last held-out losses, rounded up, which all of them reached. Empty if they are not comparable."""
+    """The worst of the runs' last held-out losses, rounded up, which all of them reached. Empty if the losses are not comparable."""
     every = runs.chosen()
     metric = BITS_PER_BYTE if why_incomparable(every, "validation_loss") else "validation_loss"
-    if why_incomparable(every, metric) or not all(metric in run.figures for run in every):
+    if why_incomparable(every, metric) or not all(metric in run.metrics for run in every):
         return []
     last = [list(read_log(run.directory).curve(metric).values())[-1:] for run in every]
     values = [value for one in last for value in one if math.isfinite(value)]

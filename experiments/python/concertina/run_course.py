@@ -63,7 +63,7 @@ class Segment:
 
 @dataclasses.dataclass
 class Course:
-    """`layers`: of the model, 0 if unknown. `cache`: the last launch's use of the cache."""
+    """`layers`: the number in the model, 0 if unknown. `cache`: the last launch's use of the cache."""
     layers: int = 0
     changes: list[Change] = dataclasses.field(default_factory=list)
     segments: list[Segment] = dataclasses.field(default_factory=list)
@@ -80,7 +80,7 @@ class Course:
 
     @property
     def seconds(self) -> float:
-        """Total of all steps and changes; the run's first step counts as an average one."""
+        """Total of all steps and changes; the run's first step counts as an average step."""
         first = self.segments[0].mean * self.segments[0].steps if self.segments else 0
         return first + sum(segment.seconds for segment in self.segments[1:]) + self.change_seconds
 
@@ -113,7 +113,7 @@ class Course:
         return counted(len(self.changes), "change") + took
 
     def text(self) -> str:
-        """A paragraph for a terminal; empty for a run without changes and notes."""
+        """A paragraph for a terminal; empty for a run without changes or notes."""
         lines = [f"after step {step:.0f}: {note}" for step, note in self.notes] + [self.cache] * bool(self.cache)
         if self.changes:
             lines.append(self.took_text())
@@ -166,7 +166,7 @@ def _is_change(event: Line) -> bool:
 
 
 def _add_event(event: Line, ends: list[int], change: Change) -> None:
-    """Adds a change; or a decision to keep the layout after a freeze, which also predicts the next steps."""
+    """Adds a change, or a decision to keep the layout after a freeze, which also predicts the next steps."""
     change.take(why="; ".join(filter(None, (change.why, text(event, "why")))), predicted_step=number(event, "predicted_step_s"))
     if not _is_change(event):
         return
@@ -198,7 +198,7 @@ def changes_in(events: list[Line], ends: list[int]) -> dict[float, Change]:
 
 
 def _add_seen(lines: list[Line], launches: list[Line], ends: list[int], changes: dict[float, Change]) -> None:
-    """Adds changes that only appear in steps, such as a launch that resumes with another layout, and the states before and after each."""
+    """Adds changes that appear only in steps, such as a launch that resumes with another layout, and the states before and after each."""
     resumed = {number(launch, "from") for launch in launches}
     known = sorted(changes)
     for before, after in itertools.pairwise(lines):
@@ -240,7 +240,7 @@ def _segments(lines: list[Line], changes: list[Change], ends: list[int]) -> list
 
 
 def _decision(event: Line, ends: list[int]) -> str:
-    """ "weight gradients left out: 25%, 0% of stages 0 to 1", or whether cached activations are read; empty for another event."""
+    """ "weight gradients left out: 25%, 0% of stages 0 to 1", or whether cached activations are read; empty for other events."""
     shares, units, on, kind = event.get("skipped_by_stage"), number(event, "units"), event.get("on"), text(event, "event")
     if kind == "freeze" and isinstance(shares, list) and shares:
         found = ", ".join(f"{share:.0%}" if isinstance(share, (int, float)) else "?" for share in shares)
@@ -286,7 +286,7 @@ def _cache_text(result: Line) -> str:
 
 
 def course_of(lines: list[Line], events: list[Line], launches: list[Line], ends: list[int], result: Line | None = None) -> Course:
-    """The course of a run. `lines`: of metrics.jsonl, with steps; `ends`: the last unit of each layer, empty if unknown.
+    """The course of a run. `lines`: the lines of metrics.jsonl that describe steps; `ends`: the last unit of each layer, empty if unknown.
 
     Changes without an event are found in the lines; values that remain unknown are taken from the previous change.
     """

@@ -72,8 +72,8 @@ class RunLog:
     def seconds(self) -> Curve:
         """The training seconds up to the end of each step; empty if the time of a step or an evaluation is missing.
 
-        The clock starts at the end of the first step, and is stopped between launches and during the first step of each. For a repeated
-        step the last time counts."""
+        The clock starts at the end of the first step, and is stopped between launches and during the first step of each launch. For a
+        repeated step, the last time counts."""
         starts = sorted(text(launch, "start") for launch in self.launches)
         evaluations = sorted((text(line, "time"), number(line, "seconds")) for line in self.validations)
         ends = [time for time, _ in evaluations]
@@ -97,7 +97,7 @@ class RunLog:
         return clock
 
     def curve(self, column: str) -> Curve:
-        """A column of metrics.jsonl, or validation_loss, ...: evaluations over as much text as the first one."""
+        """A column of metrics.jsonl, or one such as validation_loss, from evaluations over as much text as the first one."""
         points: Curve = {}
         if column.startswith(HELD_OUT) and self.validations:
             figure = column.removeprefix(HELD_OUT)
@@ -134,7 +134,7 @@ def _tokens(line: Line) -> int:
 
 @functools.lru_cache(maxsize=64)
 def _seconds(time: str) -> float:
-    """Seconds since 1970 of a time such as 2026-01-31T23:59:59.123Z."""
+    """Seconds since 1970 for a time such as 2026-01-31T23:59:59.123Z."""
     try:
         return datetime.datetime.fromisoformat(time).replace(tzinfo=datetime.timezone.utc).timestamp()
     except ValueError:

@@ -80,7 +80,7 @@ def change_marks(course: Course) -> list[Mark]:
 
 
 def training_charts(curves: dict[str, Curve], validations: list[Line], marks: list[Mark]) -> list[Block]:
-    """A chart for each column with a value: every step and, for many steps, smoothed."""
+    """A chart for each column with a value: every step and, if there are many, a smoothed curve."""
     blocks = []
     for column, title in CURVES.items():
         curve = curves.get(column, {})
@@ -120,7 +120,7 @@ def _training(run: RunFiles, course: Course) -> list[Block]:
                       f"during training; the final loss over {int(every):,} targets is {number(last, 'loss'):.4f}.")]
     marks = " Dashed: changes, numbered above." * bool(course.changes)
     shaded = f" Shaded: frozen layers (full height: all {course.layers})." * bool(course.changes and course.layers)
-    return section("Training", [*charts, *note], "Faint: every step. Strong: exponential mean over about 2% of the steps (tokens per "
+    return section("Training", [*charts, *note], "Faint: every step. Strong: exponential moving average over about 2% of the steps (tokens per "
                    f"second: total tokens over total seconds).{marks}{shaded}")
 
 
@@ -190,7 +190,7 @@ def _changes(course: Course) -> list[Block]:
 
 
 def plain_text(value: typing.Any, depth: int = 8) -> str:
-    """Formats a text unchanged and anything else as a list; empty if there is nothing."""
+    """Returns a text unchanged and anything else as a list; empty if there is nothing."""
     if isinstance(value, (dict, list)):
         pairs = value.items() if isinstance(value, dict) else [("", one) for one in value]
         return ", ".join(f"{key} {said}".strip() for key, one in pairs if (said := plain_text(one, depth - 1))) if depth else "..."

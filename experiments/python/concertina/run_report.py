@@ -41,7 +41,7 @@ class RunFiles:
 
 
 def recorded_metrics(run: pathlib.Path, step: int | None) -> dict[str, typing.Any]:
-    """Data that only the program has, see recorded_metrics.h. For each of `ranks`, `memory` is [ms, saved bytes, bytes of boundary buffers],
+    """Data that only the program has (see recorded_metrics.h). For each of `ranks`, `memory` is [ms, saved bytes, bytes of boundary buffers],
     ..., and `predicted_memory` [ms, saved bytes], ...; `timeline` is in the form of steps.py."""
     if step is not None and not (run / f"trace-{step:08}.json").exists():
         there = sorted(int(path.stem[6:]) for path in run.glob("trace-*.json") if path.stem[6:].isdigit())
@@ -85,7 +85,7 @@ def report_json(run: RunFiles) -> dict[str, typing.Any]:
 
 
 def write_report(run: str | os.PathLike[str], output: str | os.PathLike[str] = "", step: int | None = None) -> RunFiles:
-    """Writes the page of a run to `output`, or RUN/report.html; to .svg, .pdf or .png, only its predicted and measured timelines.
+    """Writes the page of a run to `output`, or RUN/report.html; to a .svg, .pdf or .png file, only its predicted and measured timelines.
 
     `step`: the first step of the trace to show."""
     path = pathlib.Path(os.fspath(output) or pathlib.Path(run, "report.html"))

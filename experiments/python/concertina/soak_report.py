@@ -10,7 +10,7 @@ _SHARES = {"p50": 0.5, "p99": 0.99, "max": 1}
 
 @dataclasses.dataclass
 class Fault:
-    """Seconds are from the start of the run; None: it did not happen."""
+    """Times are in seconds from the start of the run; None: the event did not happen."""
     kind: str
     at: float
     harmless: bool = False  # may go unnoticed
@@ -22,7 +22,7 @@ class Fault:
 
 @dataclasses.dataclass
 class Trained:
-    """A finished run. `hash`: state_sha256; empty if it did not finish, and `why` is the reason."""
+    """A finished run. `hash`: state_sha256; empty if the run did not finish, for the reason in `why`."""
     hash: str
     seconds: float  # from the first launch to the end
     step_seconds: float  # of its steps, each counted once
@@ -65,7 +65,7 @@ class Result:
 
 
 def spread(values: typing.Iterable[float]) -> dict[str, float | None]:
-    """For few values, a percentile is the next larger value."""
+    """A percentile between two values is the larger one."""
     ordered = sorted(values)
     return {name: ordered[math.ceil(share * (len(ordered) - 1))] if ordered else None for name, share in _SHARES.items()}
 
@@ -115,7 +115,7 @@ def content_of(result: Result, mean: float, seed: str) -> Block:
              (f"{100 * one.useful:.1f}%", "of the time was useful"), (f"{100 * two.useful:.1f}%", "without faults"),
              ("passed" if result.passed else "failed", result.bits)]
     seen, recovered = _delays(one.faults)
-    # Unnoticed faults only count in the second line.
+    # Faults that went unnoticed count only in the second line.
     unseen = sum(fault.seen is None and fault.recovered is None for fault in one.faults)
     series = [_share_within("seen", seen, len(seen) + unseen, "blue"), _share_within("a new step is completed", recovered, len(one.faults), "vermillion")]
     return content("Soak", "; ".join(filter(None, (result.restarts, one.why))), [

@@ -1,4 +1,4 @@
-"""Statistics of samples: mean, spread and interval, tests of differences and of equivalence, and the power of the latter.
+"""Statistics of samples: mean, spread and interval, tests of differences and of equivalence, and the power of equivalence tests.
 
 Non-finite values are counted but never averaged. Where a sample is too small, results are None. Distributions are scipy's. The mean and
 deviation of equal values, and the p-value of differences without spread, which has no general formula, are exact."""
@@ -30,7 +30,7 @@ def _moments(values: typing.Sequence[float]) -> tuple[int, float, float]:
 
 @functools.lru_cache(maxsize=4096)
 def _t_upper(freedom: float, tail: float) -> float:
-    """The value that Student's t exceeds with this probability, by the beta distribution: `stdtrit` has nine digits before scipy 1.12."""
+    """The value that Student's t exceeds with this probability, from the beta distribution: before scipy 1.12, `stdtrit` has only nine digits."""
     return math.sqrt(freedom * (1 / float(special.betaincinv(freedom / 2, 0.5, 2 * tail)) - 1))
 
 
@@ -45,11 +45,11 @@ class Summary:
     infinite: int = 0
     mean: float = math.nan
     sd: float | None = None
-    half_width: float | None = None  # of the interval of the mean
+    half_width: float | None = None  # of the confidence interval for the mean
 
 
 def summarize(values: typing.Sequence[float], confidence: float) -> Summary:
-    """Mean, standard deviation, and the interval of the mean by Student's t."""
+    """Mean, standard deviation, and confidence interval for the mean (Student's t)."""
     n, mean, variance = _moments(values)
     summary = Summary(n, int(np.isnan(values).sum()), int(np.isinf(values).sum()), mean)
     if n > 1:
@@ -69,7 +69,7 @@ class Difference:
 
 
 def _wilcoxon_p(differences: np.ndarray) -> float:
-    """Exact from all signs of the ranks up to MOST_EXACT differences, otherwise normal with corrections for ties and continuity.
+    """Exact over all signs of the ranks for up to MOST_EXACT differences, otherwise normal with corrections for ties and continuity.
 
     Zero differences are dropped and equal ones get their mean rank. W. J. Conover, Practical Nonparametric Statistics (1999), 5.7."""
     moved = differences[differences != 0]
@@ -86,7 +86,7 @@ def _wilcoxon_p(differences: np.ndarray) -> float:
 
 
 def _t_test(test: str, pairs: int, difference: float, error: float, freedom: float, confidence: float) -> Difference:
-    """Without spread, p is 1 for no difference and 0, the limit, otherwise."""
+    """Without spread, p is 1 if there is no difference, and otherwise 0, its limit."""
     t = abs(difference) / error if error > 0 else math.inf
     return Difference(test, pairs, difference, error * _t_upper(freedom, (1 - confidence) / 2),
                       2 * float(special.stdtr(freedom, -t)) if difference else 1)
@@ -152,7 +152,7 @@ def test_equivalence(pairs: Pairs, margin: float, alpha: float) -> Equivalence:
 
 @dataclasses.dataclass(frozen=True)
 class Design:
-    """Parameters of the power of the equivalence test, except the number of pairs."""
+    """Parameters that determine the power of the equivalence test, except the number of pairs."""
     deviation: float  # of the differences of pairs, which are normally distributed
     margin: float
     alpha: float = 0.05

@@ -5,7 +5,7 @@ from .names import counted
 
 Json = dict[str, typing.Any]
 
-# Colour (in chart.py and page.html) and meaning of each kind of work. In grey prints, hatches distinguish W and the optimizer from F, B, I.
+# Colour (in chart.py and page.html) and meaning of each kind of work. In greyscale, hatches distinguish W and the optimizer from F, B, I.
 LOOKS = {"forward": ("blue", "F forward"), "backward": ("orange", "B backward (I and W)"), "input": ("pale", "I input gradient"),
          "weight": ("sky", "W weight gradient"), "optimizer": ("pink", "optimizer"), "idle": ("idle", "waiting"),
          "transfer": ("vermillion", "waiting for a transfer"), "reduction": ("green", "waiting for reduction"),

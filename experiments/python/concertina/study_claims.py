@@ -79,7 +79,7 @@ def equivalence_json(result: Equivalence) -> dict[str, typing.Any]:
 
 
 def _signed(metric: Metric, changes: list[tuple[float, float | None]]) -> typing.Callable[[float], str]:
-    """Formats differences with the digits of all `changes`, which include the lower ends of their intervals."""
+    """Returns a formatter of differences whose digits suit all `changes`, which include the lower ends of their intervals."""
     factor = metric.factor
     digits = digits_for([factor * moved for moved, _ in changes], [factor * (moved - low) for moved, low in changes if low is not None])
     return lambda value: ("+" if value > 0 else "") + number_text(factor * value, digits)
@@ -104,10 +104,10 @@ def verdict_text(result: Equivalence, better: Better | None) -> str:
 
 
 def make_front(table: StudyTable, gain: Metric, change: Metric) -> Front:
-    """The front of the table's rows. Raises InputError for a metric whose better direction is unknown."""
+    """The front of the table's rows. Raises InputError if it is unknown whether lower or higher is better for a metric."""
     for metric in (gain, change):
         if metric.better is None:
-            raise InputError(f"the better direction of {metric.name} is unknown", "--front", f"{metric.name}:min or {metric.name}:max")
+            raise InputError(f"it is unknown whether lower {metric.name} is better", "--front", f"{metric.name}:min or {metric.name}:max")
     claim = table.claim if table.claim and table.claim.metric == change.name else None
     front = Front(gain, change, table.confidence, 1 - 2 * claim.alpha if claim else table.confidence)
     for row in table.rows:
@@ -182,7 +182,7 @@ def claim_lines(table: StudyTable) -> list[str]:
 
 @dataclasses.dataclass
 class Rung:
-    """A step at which trials are compared. A trial with a non-finite metric counts as stopped and is in no range."""
+    """A step at which trials are compared. A trial with a non-finite metric counts as stopped and is in none of the ranges."""
     steps: int
     reached: int = 0
     stopped: int = 0  # trials that stopped here, without the others

@@ -1,4 +1,4 @@
-"""The page of a study, or of several runs: table, curves, time use, trials, settings and environment."""
+"""The page of a study, or one that compares several runs: table, curves, time use, trials, settings and environment."""
 from __future__ import annotations
 
 import dataclasses
@@ -15,7 +15,7 @@ from .measures import why_incomparable
 from .names import clock_text, counted, duration_text, figure_text, metric_named, trials_text
 from .page import SERIES, Block, chart, content, folded, line, run_link, section, smoothed, table, words
 from .recorded_steps import CAUSES, MOST_ROWS, cause_bars
-from .results import RUN_COLUMN, Cell, Runs, StudyResults, cell_text, figures_of, titles
+from .results import RUN_COLUMN, Cell, Runs, StudyResults, cell_text, metrics_of, titles
 from .run_log import PLACES, Curve, RunLog, batches, config_texts, number, positive, read_log
 from .run_page import CURVES
 from .study_table import StudyTable
@@ -52,7 +52,7 @@ class StudyPage:
 
     @functools.cached_property
     def clocks(self) -> dict[str, dict[int, Curve]]:
-        """Axes of loss curves other than steps. Tokens are omitted if all steps have equally many."""
+        """The x axes of loss curves other than steps. Tokens are omitted if all steps have the same number."""
         tokens = {at: tokens_by_step(log) for at, log in self.logs.items()}
         even = len({round(count - before) for curve in tokens.values() for before, count in itertools.pairwise([0.0, *curve.values()])}) < 2
         seconds = {"seconds of training": {at: log.seconds for at, log in self.logs.items()}}
@@ -69,7 +69,7 @@ class StudyPage:
 
 
 def compare_page(compared: RunComparison, output: str | os.PathLike[str]) -> Block:
-    """The page of several runs, starting with configs and bits."""
+    """The page that compares several runs, starting with their configs and bits."""
     rows, note = compared.rows(), compared.config_note
     first = [words("heading", "Configs"), *[table(rows[0], rows[1:], left=len(rows[0])) for _ in rows[:1]], *[words("note", note)] * bool(note),
              words("heading", "Bits"), {"kind": "list", "items": compared.bit_lines()}]
@@ -112,7 +112,7 @@ def _tiles(of: StudyPage) -> list[tuple[str, str]]:
     if not search:
         by = f" by {titles(shown.by)}" if shown.by else ""
         tiles += [(f"{len(shown.rows):,}", f"group{'s' * (len(shown.rows) != 1)}{by}"), *_best_tile(shown)]
-    seconds = sum(run.figures.get("trial_s", run.figures.get("train_s", 0.0)) for run in of.results.runs)
+    seconds = sum(run.metrics.get("trial_s", run.metrics.get("train_s", 0.0)) for run in of.results.runs)
     return tiles + [(clock_text(seconds), f"for all {nouns[0]} together")] * (seconds > 0)
 
 
@@ -125,7 +125,7 @@ def tokens_by_step(log: RunLog) -> Curve:
 
 
 def _lines(of: StudyPage, column: str, clocks: dict[int, Curve] | None) -> Lines:
-    """With a clock other than steps, two trials have no points in common: no line if a group has several. Equal curves share a line."""
+    """With a clock other than steps, two trials have no points in common, so there are no lines if a group has several. Equal curves share a line."""
     found: Lines = []
     for row in of.table.rows:
         runs = [run.number for run in row.group.done if run.number in of.logs]
@@ -134,7 +134,7 @@ def _lines(of: StudyPage, column: str, clocks: dict[int, Curve] | None) -> Lines
             return []
         if clocks is not None:
             curves = [{clocks[run][step]: value for step, value in curve.items() if step in clocks[run]} for run, curve in zip(runs, curves)]
-        # The mean over the steps that all trials have. A non-finite value makes a gap, since the mean of the others would hide it.
+        # The mean over the steps that all trials have. A non-finite value leaves a gap, since the mean of the others would hide it.
         steps = sorted(set.intersection(*map(set, curves))) if curves and not why_incomparable(row.group.done, column) else []
         mean = {step: statistics.fmean(curve[step] for curve in curves) for step in steps}
         if same := next((names for names, other, _ in found if other == mean), None):
@@ -168,16 +168,16 @@ def _curves(of: StudyPage) -> list[Block]:
                 charts.append(chart(title, _series(lines, column == "tokens_per_s"), x=x, note="; ".join(notes), zero="loss" not in column,
                                     share=column == "bubble"))
     return section("Curves", charts, "Mean over the trials of a group, for the steps that all have (from 100 steps on, the "
-                   "exponential mean over 2% of them). Faint, if there is one line: each trial. Click the legend to hide lines.")
+                   "exponential moving average over 2% of them). Faint, if there is one line: each trial. Click the legend to hide lines.")
 
 
 def _mean(runs: Runs, column: str) -> float | None:
-    values = [one for one in figures_of(runs, column) if math.isfinite(one)]
+    values = [one for one in metrics_of(runs, column) if math.isfinite(one)]
     return statistics.fmean(values) if values else None
 
 
 def _step_times(shown: StudyTable) -> list[Block]:
-    """A step of each group, recorded if available, otherwise the mean of all: computing, and idle by cause. Skips groups without data."""
+    """A step of each group (a recorded one if available, otherwise the mean of all): computing, and idle time by cause. Skips groups without data."""
     bars: list[Block] = []
     for row, of in itertools.product(shown.rows, ("recorded.", "")):
         label, runs = row.label or "all", row.group.done
@@ -210,7 +210,7 @@ def _trials(of: StudyPage) -> list[Block]:
     axes = [] if loose else of.results.axes
     rows = []
     for run in of.shown[:MOST_ROWS]:
-        took = run.figures.get("trial_s", run.figures.get("train_s"))
+        took = run.metrics.get("trial_s", run.metrics.get("train_s"))
         rows.append([_link(of, run.number, run.directory), *[run.text(RUN_COLUMN)] * loose, *map(run.text, axes),
                      {"text": run.state, "look": "differs" * (run.state in ("failed", "timeout"))}, *(_shown(run.cell(column)) for column in steps),
                      *(_shown(run.cell(metric.name), metric.factor) for metric in metrics), "" if took is None else clock_text(took)])
@@ -227,7 +227,7 @@ def _errors(of: StudyPage) -> list[Block]:
 
 
 def _value_row(key: str, values: dict[int, str]) -> tuple[str, str]:
-    """Each value with its trials, if there are several."""
+    """The key, and each of its values with the trials that have it."""
     by_value: dict[str, list[int]] = {}
     for trial, value in values.items():
         by_value.setdefault(value, []).append(trial)

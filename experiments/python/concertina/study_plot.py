@@ -157,7 +157,7 @@ def plot_study(results: StudyResults, options: PlotOptions) -> StudyPlot:
     """The chart of results. Raises InputError for unknown columns and if there is nothing to draw.
 
     The default kind is curves if x is "step", points if x is a metric, lines if the values of x are numbers, and otherwise bars, or a heat
-    map for too many bars. A front is the one of x and y from make_table()."""
+    map for too many bars. A front is computed by make_table() from x and y."""
     require_word(options.kind or KINDS[0], KINDS, f"'{options.kind}' is not a kind of chart", "--kind")
     require_word(options.spread or SPREADS[0], SPREADS, f"'{options.spread}' is not a spread", "--spread")
     if options.stopped:

@@ -1,4 +1,4 @@
-"""The probability that a planned study shows an equivalence with its seeds."""
+"""The probability that a planned study with its number of seeds shows an equivalence."""
 import dataclasses
 import pathlib
 import typing
@@ -11,7 +11,7 @@ from .study_table import TableOptions, make_table
 
 @dataclasses.dataclass
 class PowerCase:
-    """A deviation of paired differences and its source, the power with the study's seeds, and the seeds needed for the requested power."""
+    """A deviation of paired differences and its source, the power with the study's number of seeds, and the number needed for the requested power."""
     name: str
     deviation: float
     power: float
@@ -20,7 +20,7 @@ class PowerCase:
 
 @dataclasses.dataclass
 class Power:
-    """The power of a claim's tests at a true difference."""
+    """The power of a claim's tests, given a true difference."""
     claim: Claim
     difference: float
     seeds: int
@@ -52,7 +52,7 @@ def claim_of(text: str, alpha: float | None = None) -> Claim:
 
 
 def _deviations(pilot: str, claim: Claim) -> list[tuple[str, float]]:
-    """The deviation of each group in the pilot from its baseline."""
+    """The standard deviation of the paired differences of each group in the pilot from its baseline."""
     table = make_table(study_results(pilot), TableOptions([claim.metric], mixed=True, claim=claim, baseline=claim.baseline))
     found = [(f"{row.label}, {counted(test.pairs, 'pair')}", test.deviation) for row in table.rows
              if (test := row.cells[0].equivalence) and test.deviation is not None]

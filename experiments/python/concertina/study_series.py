@@ -1,4 +1,4 @@
-"""The series of a study's charts: the runs and columns to draw, and mean and spread of each point.
+"""The series of a study's charts: the runs and columns to draw, and the mean and spread of each point.
 
 Trials that are not done, missing or non-finite values, and means over different measures are not included."""
 import dataclasses
@@ -11,7 +11,7 @@ from .chart import COLUMN_INCHES, Kind, Series
 from .errors import InputError
 from .measures import default_metrics, why_incomparable
 from .names import Metric, metric_named
-from .results import SEED, Cell, Claim, Group, RunSummary, Runs, StudyResults, cell_text, figures_of, group_label, groups_of
+from .results import SEED, Cell, Claim, Group, RunSummary, Runs, StudyResults, cell_text, group_label, groups_of, metrics_of
 from .run_log import Curve, read_log
 from .statistic import summarize
 
@@ -28,7 +28,7 @@ class PlotOptions:
     y: str = ""  # empty: the first of default_metrics()
     group: list[str] = dataclasses.field(default_factory=list)  # empty: all other axes but run.seed
     where: list[str] = dataclasses.field(default_factory=list)
-    spread: str = ""  # around means: sd (default), ci (interval of the mean) or none
+    spread: str = ""  # around means: sd (default), ci (interval for the mean) or none
     confidence: float | None = None  # of intervals; default 0.95
     mixed: bool = False
     stopped: bool = False  # include trials that a search stopped
@@ -43,7 +43,7 @@ class PlotOptions:
 
 @dataclasses.dataclass
 class Shape:
-    """The runs and columns of a chart and its form. `chosen` includes runs that are not done."""
+    """The runs, columns and form of a chart. `chosen` includes runs that are not done."""
     results: StudyResults
     options: PlotOptions
     chosen: Runs
@@ -72,7 +72,7 @@ class Shape:
 
     def point(self, runs: Runs, metric: Metric) -> tuple[float, float, float]:
         """The mean and the ends of its spread; NaN if absent."""
-        summary = summarize([] if why_incomparable(runs, metric.name) else figures_of(runs, metric.name), self.confidence)
+        summary = summarize([] if why_incomparable(runs, metric.name) else metrics_of(runs, metric.name), self.confidence)
         if not summary.n:
             return math.nan, math.nan, math.nan
         half = {"sd": summary.sd, "ci": summary.half_width, "none": None}[self.spread]
@@ -115,9 +115,9 @@ def _lines(shape: Shape) -> list[Series]:
 
 
 def mean_curve(curves: list[Curve], confidence: float | None) -> Series:
-    """The mean over the steps that all curves have, with its interval or (None) standard deviation.
+    """The mean over the steps that all curves have, with its interval or (if `confidence` is None) standard deviation.
 
-    A non-finite value makes a gap, since the mean of the others would hide it."""
+    A non-finite value leaves a gap, since the mean of the others would hide it."""
     steps = sorted(set.intersection(*map(set, curves))) if curves else []
     values = np.array([[curve[step] for step in steps] for curve in curves])
     if not steps or len(curves) == 1:
@@ -149,7 +149,7 @@ def _bars(shape: Shape) -> list[Series]:
     for group in shape.groups():
         series = shape.series(shape.name(group), xs, group.done)
         for x in xs:
-            values = [shape.y.factor * value for value in figures_of((run for run in group.done if run.cell(shape.x) == x), shape.y.name)]
+            values = [shape.y.factor * value for value in metrics_of((run for run in group.done if run.cell(shape.x) == x), shape.y.name)]
             series.points.append(values if len(values) > 1 else [])
         found.append(series)
     return found

@@ -13,7 +13,7 @@ from .comparison import Comparison, add_times_to
 from .errors import InputError, library, require_word
 from .measures import default_metrics, provenance_notes, same_bits, incomparable_notes, why_incomparable
 from .names import Digits, Metric, counted, digits_for, is_time_to, number_or_text, number_text, trials_text
-from .results import (RUN_COLUMN, SEED, Claim, Group, Runs, StudyResults, figures_of, group_label, groups_of, never_came, study_results, titles)
+from .results import (RUN_COLUMN, SEED, Claim, Group, Runs, StudyResults, group_label, groups_of, metrics_of, never_came, study_results, titles)
 from .statistic import PAIRED, Difference, Equivalence, Summary, interval, summarize, test_equivalence
 from .study_claims import Front, Search, make_front, search_of
 
@@ -50,7 +50,7 @@ class TableCell:
     p: float | None = None  # of the difference, corrected
     equivalence: Equivalence | None = None
 
-    def figures(self) -> dict[str, float | None]:
+    def numbers(self) -> dict[str, float | None]:
         """The numbers by name; None if absent."""
         summary, moved = self.summary, self.difference or Difference()
         low, high = interval(summary.mean, summary.half_width)
@@ -106,7 +106,7 @@ class StudyTable:
         """A pandas.DataFrame with a row per group and, for each metric, the columns n, mean, sd, ci_low, ci_high, p, ..."""
         pandas = library("pandas")
         rows = {row.group.values or "all": {(metric.name, name): value for metric, cell in zip(self.metrics, row.cells)
-                                     for name, value in {"n": cell.summary.n, **cell.figures()}.items()} for row in self.rows}
+                                     for name, value in {"n": cell.summary.n, **cell.numbers()}.items()} for row in self.rows}
         frame = pandas.DataFrame.from_dict(rows, orient="index")
         frame.columns = pandas.MultiIndex.from_tuples(list(frame.columns), names=["metric", "figure"])
         frame.index = pandas.Index([group[0] if len(self.by) == 1 else group for group in rows])
@@ -136,7 +136,7 @@ def _groups(results: StudyResults, options: TableOptions, runs: Runs) -> tuple[l
 
 
 def _find_baselines(table: StudyTable, wanted: dict[int, str]) -> str:
-    """The baseline of a row has the wanted values, and otherwise the row's own. Returns a note about rows without one."""
+    """The baseline of a row has the `wanted` values and, in other columns, the row's own. Returns a note about rows without a baseline."""
     rows, without = {row.group.values: row for row in table.rows}, []
     for row in table.rows:
         values = tuple(wanted.get(c, value) for c, value in enumerate(row.group.values))
@@ -190,7 +190,7 @@ def _mark_best(table: StudyTable, m: int) -> str:
         return (f"{metric.short}: {best.label} has the best mean, but not among its pairs with {others[0].label}; none is marked")
     for row in marked:
         row.cells[m].best = True
-    # p-values of the best against each other row, corrected; if the table prints the same comparison, its p-value.
+    # Corrected p-values of the best row against each other row, or that of the same comparison if the table prints it.
     p = compared.corrected([table.comparison.difference(row.group, best.group, metric.name).p for row in others], table.correction)
     p = [row.cells[m].p if row.base is best else best.cells[m].p if best.base is row else of_row for row, of_row in zip(others, p)]
     like = [row for row, of_row in zip(others, p) if not table.significant(of_row)]
@@ -233,7 +233,7 @@ def _sort(table: StudyTable, column: str) -> None:
 def make_table(results: StudyResults, options: TableOptions) -> StudyTable:
     """The table of results, which already contain the columns for --to. Raises InputError for unknown columns and values.
 
-    A row's baseline is the row with the baseline's values, and otherwise its own: with parallel.schedule=1f1b, a group with pp = 2 is
+    A row's baseline is the row with the baseline's values and, in other columns, its own: with parallel.schedule=1f1b, a group with pp = 2 is
     compared with 1f1b at pp = 2."""
     if not 0 < options.confidence < 1:
         raise InputError(f"confidence must be between 0 and 1, got {options.confidence:g}", "--confidence", "0.95")
@@ -248,7 +248,7 @@ def make_table(results: StudyResults, options: TableOptions) -> StudyTable:
     provenance = provenance_notes(done, results, options.mixed)
     rows = [TableRow(group_label(by, group.values), group, []) for group in groups]
     for row, metric in itertools.product(rows, metrics):
-        values, never = figures_of(row.group.done, metric.name), never_came(row.group, metric.name)
+        values, never = metrics_of(row.group.done, metric.name), never_came(row.group, metric.name)
         row.cells.append(TableCell(summarize([] if never else values, options.confidence), len(row.group.done) - len(values), never))
     table = StudyTable(results.name, results.loose, by, metrics, rows, Comparison(pairing, options.test, options.confidence),
                        [run for run in runs if run.state != "done"], options.correction, options.notes, notes=list(results.notes),

@@ -81,7 +81,7 @@ def _html_table(head: list[str], rows: Grid, left: int) -> str:
 
 
 class _Form(typing.NamedTuple):
-    """The markup of a format: what it writes before, around and after a text, the best value, a table, and notes."""
+    """The markup of a format: how it escapes text, marks the best value, and writes tables and notes (before, each, after)."""
     escape: typing.Callable[[str], str]
     best: str
     table: typing.Callable[[list[str], Grid, int], str]
@@ -148,17 +148,17 @@ def _grid(table: StudyTable, form: _Form, kind: str) -> tuple[list[str], Grid]:
 
 def _csv(table: StudyTable) -> str:
     """Only the rows, with all digits."""
-    text, names = io.StringIO(), ["n", *TableCell(Summary()).figures()]
+    text, names = io.StringIO(), ["n", *TableCell(Summary()).numbers()]
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*table.by, "n", "not_done", *(f"{metric.name}_{name}" for metric in table.metrics for name in names)])
     for row in table.rows:
-        figures = (one for cell in row.cells for one in (cell.summary.n, *cell.figures().values()))
-        writer.writerow([*row.group.values, len(row.group.done), len(row.group.others), *("" if one is None else plain(one) for one in figures)])
+        numbers = (one for cell in row.cells for one in (cell.summary.n, *cell.numbers().values()))
+        writer.writerow([*row.group.values, len(row.group.done), len(row.group.others), *("" if one is None else plain(one) for one in numbers)])
     return text.getvalue()
 
 
 def default_cells(format_: str) -> str:
-    """All of a cell for text; mean and deviation for the markup of other programs."""
+    """The full cells for text; the mean and deviation for other formats."""
     return "full" if format_ == "text" else "mean-sd"
 
 
@@ -184,7 +184,7 @@ def _reading_notes(table: StudyTable, kind: str) -> typing.Iterator[str]:
     cells = [cell for row in table.rows for cell in row.cells]
     if any(cell.best for cell in cells):
         yield "↓ lower is better, ↑ higher is better; the best mean is marked"
-    interval_, deviation = f"[{100 * table.confidence:.4g}% interval of the mean] by Student's t", "mean ± standard deviation"
+    interval_, deviation = f"[{100 * table.confidence:.4g}% confidence interval for the mean] (Student's t)", "mean ± standard deviation"
     what = {"mean-ci": f"mean {interval_}", "full": f"{deviation}, {interval_}"}.get(kind, deviation)
     if any(cell.summary.sd is not None for cell in cells):
         yield f"{what}; n: number of trials"
@@ -221,7 +221,7 @@ def table_notes(table: StudyTable, kind: str) -> list[str]:
 
 def _cell_json(table: StudyTable, cell: TableCell) -> dict[str, typing.Any]:
     summary, moved = cell.summary, cell.difference
-    json: dict[str, typing.Any] = {"n": summary.n, **{name: value for name, value in cell.figures().items() if value is not None}}
+    json: dict[str, typing.Any] = {"n": summary.n, **{name: value for name, value in cell.numbers().items() if value is not None}}
     if moved:
         json |= {"test": moved.test, "pairs": moved.pairs, "significant": table.significant(cell.p)}
     json |= {"best": cell.best, "like_best": cell.like_best}

@@ -1,4 +1,4 @@
-"""Draws steps as figures: a panel per schedule, a row per rank, one time axis. In grey, lightness distinguishes F, B and I, and hatches the
+"""Draws steps as figures: a panel per schedule, a row per rank, one time axis. In greyscale, lightness distinguishes F, B and I, and hatches the
 rest."""
 import itertools
 import math
@@ -42,13 +42,13 @@ def mixed(colour: str, other: str, share: float) -> str:
 
 
 def shade(kind: str, chunk: int, chunks: int) -> str:
-    """Paler for later stages of a rank. A paler F is still darker than B, in grey too."""
+    """Paler for later stages of a rank. A paler F is still darker than B, also in greyscale."""
     share = (0.27 if kind == "forward" else 0.45) * chunk / (chunks - 1) if chunks > 1 else 0
     return mixed(_COLOUR[LOOKS[kind][0]], PAPER, share)
 
 
 def _add(axes: Axes, shapes: typing.Iterable[typing.Sequence[tuple[float, float]]], **look: typing.Any) -> None:
-    """Adds lines or areas as one path, for a small file; not with add_patch, which would compute limits of their curves."""
+    """Adds lines or areas as one path, to keep the file small; not with add_patch, which would compute the limits of their curves."""
     if paths := [Path(shape) for shape in map(list, shapes) if shape]:
         axes.add_artist(PathPatch(Path.make_compound_path(*paths), **look))
 

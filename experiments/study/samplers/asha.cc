@@ -1,6 +1,6 @@
 // Successive halving: the best 1/factor of the trials that reached a rung are promoted to the next.
-// As in ASHA (Li et al., MLSys 2020, algorithm 2), no task waits for the last ones of a rung; but
-// since all trials are known in advance, lower rungs run first, which avoids wrong promotions.
+// As in ASHA (Li et al., MLSys 2020, algorithm 2), no task waits for a rung's last tasks; but since
+// all trials are known in advance, lower rungs run first, which avoids wrong promotions.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,7 +20,7 @@ std::vector<std::int64_t> rungs_of(const OptionValues& options, std::int64_t ste
   std::vector<std::int64_t> rungs;
   for (auto rung = option<std::int64_t>(options, "min_steps"); rung < steps; rung *= factor) {
     rungs.push_back(rung);
-    if (rung > steps / factor) break;  // the next one would be above `steps`, or overflow
+    if (rung > steps / factor) break;  // the next rung would exceed `steps`, or overflow
   }
   rungs.push_back(steps);
   return rungs;
@@ -39,15 +39,15 @@ class AshaSampler : public Sampler {
     reached_.resize(rungs_.empty() ? 0 : rungs_[0].size());
     for (const auto& rungs : rungs_)
       if (rungs.size() != reached_.size())
-        throw_input("the trials of asha have different numbers of rungs", "search.method",
+        throw_input("asha's trials have different numbers of rungs", "search.method",
                     "the same run.steps for all trials");
     for (const auto& [number, trial] : before) tell(trial);
     for (const auto& [number, trial] : before)
       if (trial.state != TrialState::open || !trial.rungs.empty()) started_.insert(number);
   }
 
-  /// Lower rungs first: with one task at a time a rung is complete before the next one starts, and
-  /// with several no task waits for the last ones of a rung.
+  /// Lower rungs first: with one task at a time, a rung is complete before the next one starts;
+  /// with several, no task waits for a rung's last tasks.
   std::optional<TrialTask> next(bool idle) override {
     for (const Trial& trial : trials_)
       if (!started_.contains(trial.number)) return task(trial.number, 0);
@@ -63,7 +63,7 @@ class AshaSampler : public Sampler {
       const double metric = trial.rungs[rung].metric;
       const double cost = search_.minimise ? metric : -metric;
       reached_[rung][number] = std::isnan(cost) ? kWorst : cost;
-      // It was promoted from the rung below, in this launch of the study or an earlier one.
+      // The trial was promoted from the rung below, in this launch of the study or an earlier one.
       if (rung > 0) promoted_.insert({rung - 1, number});
     }
     if (trial.state == TrialState::failed || trial.state == TrialState::timed_out)
@@ -84,7 +84,7 @@ class AshaSampler : public Sampler {
   }
 
  private:
-  /// Throws a failure unless the trial's metric can be ranked among the others'.
+  /// Throws Error{failure} unless the trial's metric can be ranked among those of other trials.
   void require_comparable(const TrialRecord& record) {
     if (!std::holds_alternative<double>(cell_of(record, search_.metric))) return;
     if (!first_) first_ = record;
@@ -94,8 +94,8 @@ class AshaSampler : public Sampler {
                     "search.method", "a study whose trials are all evaluated on the same data");
   }
 
-  /// The best trial among the first 1/factor of a rung that was not promoted, or 0. `last`: no
-  /// other trial will reach the rung, so one is promoted even if 1/factor is less than one.
+  /// The best trial, not yet promoted, in the top 1/factor of a rung, or 0. `last`: no other trial
+  /// will reach the rung, so one is promoted even if 1/factor is less than one trial.
   int promotable(std::size_t rung, bool last) const {
     std::vector<std::pair<double, int>> order;
     for (const auto& [number, cost] : reached_[rung]) order.emplace_back(cost, number);

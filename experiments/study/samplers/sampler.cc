@@ -55,7 +55,7 @@ class SamplerProcess {
         ProcessOptions{.words = words, .in = child_in.descriptor(), .out = child_out.descriptor()});
   }
 
-  /// Closes its input, waits two seconds, then kills it and its children.
+  /// Closes the program's input, waits two seconds, then kills the program and its children.
   ~SamplerProcess() {
     to_ = File();  // a sampler exits at the end of its input
     process_->wait(2);
@@ -70,7 +70,7 @@ class SamplerProcess {
   }
 
   /// Sends `question` and returns the program's answer, an object, or nothing if a signal stops the
-  /// study first. Throws a failure for any other answer.
+  /// study first. Throws Error{failure} for any other answer.
   std::optional<Json> ask(const Json& question) {
     send(question);
     const double began = now();

@@ -29,8 +29,8 @@ std::string type_of(const nlohmann::json& step, const std::string& where);
 std::vector<const nlohmann::json*> steps_of(const nlohmann::json& step, const char* list,
                                             const std::string& where);
 
-/// Requires that each key of `object` has the value in `must`, is null or equivalent ("" or false),
-/// or is listed in `may`.
+/// Requires that each key of `object` has the value in `must` (null, "" and false are equivalent)
+/// or is listed in `may`, and that no non-empty value in `must` is missing.
 void require_only(const nlohmann::json& object,
                   const std::vector<std::pair<std::string, nlohmann::json>>& must,
                   const std::vector<std::string>& may, const std::string& where);

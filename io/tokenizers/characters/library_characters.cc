@@ -114,7 +114,7 @@ std::string library_normal_form(std::string_view text, std::string_view form) {
 }
 
 bool has_newer_characters(std::string_view text) {
-  // The first is U+0897, which has three bytes. Indexed by code point without the lowest 8 bits.
+  // Indexed by code point without the lowest 8 bits. The first is U+0897, of three bytes in UTF-8.
   static const std::vector<bool> pages = [] {
     std::vector<bool> all(0x1100);
     for (const NewCharacters& newer : kNewer)

@@ -87,7 +87,7 @@ void PatternReader::read_item() {
           std::ranges::all_of(inner, [](char c) { return (c >= '0' && c <= '9') || c == ','; });
       if (!counts) refuse(begin);
       copy(end + 1 - at_);
-      if (here() == '+') refuse(begin);  // possessive only in one of the two
+      if (here() == '+') refuse(begin);  // possessive in only one of them
       return;
     }
     default:
@@ -144,7 +144,7 @@ void PatternReader::read_escape(bool in_class) {
       ++end;
     const bool whole = braces ? end < pattern_.size() && pattern_[end] == '}' && end > digits
                               : end == digits + (letter == 'u' ? 4 : 2);
-    // Two digits are a byte in Oniguruma, but a character in PCRE2.
+    // Two digits denote a byte in Oniguruma, but a character in PCRE2.
     if (!whole || (letter == 'x' && !braces && pattern_[digits] > '7')) refuse(begin);
     made_ += fmt::format(R"(\x{{{}}})", pattern_.substr(digits, end - digits));
     at_ = end + (braces ? 1 : 0);

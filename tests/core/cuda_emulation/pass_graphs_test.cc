@@ -175,7 +175,7 @@ TEST_F(PassGraphsTest, AProfileLetsThemPassWhileItIsNotActive) {
 
 TEST_F(PassGraphsTest, WhatACaptureDoesNotAllowIsAnErrorWithTheUnitsName) {
   const auto named = [](const std::string& call) {
-    return "the forward of h3.mlp as a CUDA graph: " + call;
+    return "CUDA graph for forward of h3.mlp failed: " + call;
   };
   EXPECT_EQ(refusal({1}, [&] { backend_->synchronize(); }).find(named("cudaStreamSynchronize")), 0);
   EXPECT_EQ(refusal({2}, [&] { backend_->memory().allocate(64, "x"); }).find(named("cudaMalloc")),

@@ -1,8 +1,8 @@
-"""The subcommands that are written in Python: each is a function with its name that takes the options and returns the exit code.
+"""The subcommands that are written in Python: each is a function of that name that takes the options and returns the exit code.
 
 Longer ones are `main` in the module with that name in this folder. `concertina NAME` runs `python3 concertina --parsed NAME
 --OPTION=VALUE...`. The program has declared and checked the options; all are passed, including defaults, one argument per value. Each
-function only imports what it needs.
+function imports only what it needs.
 """
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def study_report(options: Options) -> int:
 
 
 def study_power(options: Options) -> int:
-    """Computes the probability that a planned study shows an equivalence with its seeds."""
+    """Computes the probability that a planned study with its number of seeds shows an equivalence."""
     from ..study_power import power
     found = power(options.text("study"), pilot=options.text("pilot"), deviation=options.optional("deviation"),
                   difference=options.number("difference"), wanted=options.number("power"), seeds=options.whole("seeds"),
@@ -163,7 +163,7 @@ def report(options: Options) -> int:
 
 
 def schedule_draw(options: Options) -> int:
-    """Draws the predicted steps in the input. `note` is shown below the picture of a page."""
+    """Draws the predicted steps in the input. `note` is shown below the picture in a page."""
     path = pathlib.Path(options.text("out"))
     if path.suffix.lower() != ".html":
         from ..chart import save  # before the input is read, since another Python may have to take over

@@ -32,7 +32,7 @@ _MULTIPLY, _ADD = (_RANDOM.integers(0, 1 << 63, (_BANDS * _HASHES_OF_BAND, 1), n
 
 @dataclasses.dataclass
 class Finding:
-    """`other`: the row that it is compared with."""
+    """`other`: the row that this one is compared with."""
     row: int
     fault: str
     other: int | None = None
@@ -40,7 +40,7 @@ class Finding:
 
 
 def _shingles(text: bytes) -> np.ndarray:
-    """The distinct 5-byte sequences as numbers, or the whole of a shorter text."""
+    """The distinct 5-byte sequences of a text as numbers; a shorter text is a single sequence."""
     letters = np.frombuffer(text, np.uint8).astype(np.uint64) + np.uint64(1)
     size = min(_SHINGLE, len(letters))
     runs = np.zeros(max(1, len(letters) - size + 1), np.uint64)
@@ -50,10 +50,10 @@ def _shingles(text: bytes) -> np.ndarray:
 
 
 def near_duplicates(texts: typing.Sequence[bytes], least: float) -> list[tuple[int, int, float]]:
-    """(text, an earlier one without this fault, their similarity) if Jaccard's index of their shingles is at least `least`.
+    """(text, most similar earlier text without this fault, their similarity) if the Jaccard index of their shingles is at least `least`.
 
     Candidates are found by MinHash (Broder, "On the resemblance and containment of documents", 1997) in 16 bands of 4 hashes: one in
-    5,000 pairs at 0.8 is not found. A text is compared with the first 32 of its bucket, which keeps the time proportional to the bytes."""
+    5,000 pairs with similarity 0.8 is not found. A text is compared with the first 32 of each of its buckets: time is linear in the bytes."""
     found: list[tuple[int, int, float]] = []
     buckets: dict[tuple[int, bytes], list[int]] = collections.defaultdict(list)
     kept: dict[int, np.ndarray] = {}
@@ -89,7 +89,7 @@ def _alone(row: Json, most_tokens: int | None) -> str | None:
 
 
 def _compared(rows: list[Json], same: list[int]) -> tuple[list[Finding], list[int]]:
-    """The faults of rows with equal text, and the rows to keep for it: no training row if the text is held out."""
+    """The faults of rows with equal text, and the rows to keep, which include no training row if the text is held out."""
     first_of: dict[str, int] = {}
     for row in same:
         first_of.setdefault(rows[row]["split"], row)

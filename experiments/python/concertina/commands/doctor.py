@@ -51,7 +51,7 @@ def _memory(facts: Json, host: Json) -> str:
     return "" if abs(host["memory"] - usual) <= 0.1 * usual else f"{bytes_text(host['memory'])}, the median is {bytes_text(usual)}"
 
 
-# Whether it is an error, its name, what is wrong with a host (empty: nothing), the bound and the remedy.
+# For each check: whether it is an error, its name, what is wrong with a host (empty: nothing), the bound and the remedy.
 HOST_CHECKS: list[Check] = [
     (True, "run.dir", lambda facts, host: "" if host["seen"] else f"does not see {facts['directory']}",
      "a new file is visible on all hosts within 3 s",
@@ -128,7 +128,7 @@ def _judge_links(facts: Json) -> list[Finding]:
 
 
 def _judge_same(facts: Json, values: typing.Sequence[str], check: str, remedy: str, error: bool = False, before: str = "") -> list[Finding]:
-    """Finds ranks whose value differs from most; "" means no value."""
+    """Finds ranks whose value differs from that of most ranks; "" means no value."""
     having: dict[str, list[int]] = {}
     for rank, value in enumerate(values):
         if value:
@@ -142,7 +142,7 @@ def _judge_same(facts: Json, values: typing.Sequence[str], check: str, remedy: s
 
 
 def _is_crowded(host: Json, ranks: typing.Sequence[Json]) -> bool:
-    """Whether a CPU has more than one thread, and more than the other CPUs of its host would have."""
+    """Whether a CPU has more than one thread, and more than if its host's threads were spread evenly."""
     threads: dict[int, float] = {}
     for rank, cpu in ((rank, cpu) for rank in ranks for cpu in rank["cpus"]):
         threads[cpu] = threads.get(cpu, 0) + rank["threads"] / len(rank["cpus"])

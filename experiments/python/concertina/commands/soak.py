@@ -1,6 +1,6 @@
 """`concertina soak`: injects faults at random times into a run under `concertina run`, and reports the outcome of each.
 
-The run is compared with an undisturbed run of the same command. The seed determines kinds and times of faults. Only the run's processes and
+The run is compared with an undisturbed run of the same command. The seed determines the kinds and times of faults. Only the run's processes and
 files are affected; user-provided commands inject faults into hosts and disks.
 """
 import contextlib
@@ -43,7 +43,7 @@ Make = typing.Callable[[Target, random.Random], bool]
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """`make` returns False if the fault is not possible yet. Alternatively, the program named by the option `maker` starts and stops it."""
+    """`make` returns False if the fault is not possible yet. Alternatively, the program named by the option `maker` starts and stops the fault."""
     make: Make | None = None
     maker: str = ""
     words: tuple[str, str] = ("", "")
@@ -52,7 +52,7 @@ class Kind:
 
 
 def _send(pids: list[int], number: int) -> bool:
-    """Returns whether a process existed."""
+    """Returns whether any of these processes existed."""
     sent = False
     for pid in filter(None, pids):
         with contextlib.suppress(ProcessLookupError):
@@ -78,7 +78,7 @@ def _kill_host(target: Target, chance: random.Random) -> bool:
 
 
 def _kill_in_save(target: Target, chance: random.Random) -> bool:
-    """Saving a small model takes milliseconds."""
+    """Kills a rank while it saves, which takes only milliseconds for a small model."""
     end = time.monotonic() + 1
     while time.monotonic() < end:
         if next(target.checkpoints.glob("*.partial"), None):
@@ -148,7 +148,7 @@ def marked(run: pathlib.Path, executable: str = "") -> list[int]:
 
 
 class Course:
-    """Follows the injected faults in the run's logs. Times are seconds since its start, provided by the caller."""
+    """Follows the injected faults in the run's logs. Times are seconds since the run's start, provided by the caller."""
 
     def __init__(self, run: pathlib.Path):
         self.faults: list[Fault] = []
@@ -184,9 +184,9 @@ class Course:
             self.recovered(at, self._goes_on)
 
     def _goes_on(self, fault: Fault) -> bool:
-        """Whether a new step shows that the fault is over: a step of a later launch, or of the one that it was injected into.
+        """Whether a new step shows that the fault is over: a step of a later launch, or of the launch that the fault was injected into.
 
-        Ranks may complete a step after any fault, so in that launch the second one counts; in a launch without the host, the first.
+        Ranks may complete a step after any fault, so in that launch, the second step counts; in a launch without the faulty host, the first.
         """
         if fault.seen is not None:
             return fault.seen <= self._launched
@@ -285,7 +285,7 @@ class SupervisedRun:
             launcher = next((pid for pid in marked(self.folder) if pid not in ranks), 0)
             made = kind.make(Target(ranks, launcher, 0 if self.killed else self.process.pid, self.checkpoints), self.chance)
         elif not self.ending and (kind.maker == "disk-faults" or len(self.course.hosts) > 1):
-            # One at a time; never the first host, where the supervisor runs.
+            # One fault at a time, and never on the first host, where the supervisor runs.
             host = self.chance.choice(self.course.hosts[1:]) if kind.maker == "host-faults" else ""
             begin, end = ([*shlex.split(self.options.text(kind.maker)), word, *([host] if host else [])] for word in kind.words)
             self.ending = (self.now() + self.chance.uniform(2, 8), end)

@@ -30,7 +30,7 @@ Standing = dict[str, list]
 
 
 def slurm_says(words: list[str], fix: str) -> str:
-    """Returns the output of a Slurm command. Raises InputError with it if the command fails, or hangs for five minutes."""
+    """Returns the output of a Slurm command. Raises InputError if the command fails (with its output) or hangs for five minutes."""
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                               timeout=300, check=False)
@@ -56,7 +56,7 @@ def _tasks(jobs: dict[str, int]) -> dict[int, Task]:
 
 
 def standing_of(folder: pathlib.Path, states: dict[int, str]) -> tuple[Standing, str]:
-    """Groups trials by state, with `states` by number; and why queued or running tasks are unknown, or empty.
+    """Returns trials grouped by state, from `states` by trial number; and why queued and running tasks are unknown (empty: they are known).
 
     Runs squeue if the study has been submitted."""
     # A truncated line is ignored: at worst its trials are submitted again.

@@ -1,4 +1,4 @@
-"""The report of `concertina study scaling`, which provides the predictions: measurements, fits and charts.
+"""Reports the measurements, fits and charts of `concertina study scaling`, which provides the predictions.
 
 Measured and predicted values are always kept separate."""
 import itertools
@@ -16,7 +16,7 @@ from . import Options
 
 Json = dict[str, typing.Any]
 
-# parts of a step. Only measured: variation, different durations of equal actions. Only predicted: cores, core sharing by ranks
+# parts of a step; variation (different durations of equal actions) is only measured, cores (core sharing by ranks) is only predicted
 _PARTS = ["compute", "bubble", "imbalance", "transfer", "reduction", "update", "variation", "cores"]
 
 
@@ -27,31 +27,31 @@ def _shares(seconds: Json) -> Json:
 
 def _recorded_parts(run: RunSummary) -> Json:
     """The parts of a run's recorded steps, as shares of its step."""
-    if "recorded.bubble" not in run.figures:
+    if "recorded.bubble" not in run.metrics:
         return _shares({"compute": 1.0})
-    causes = {name.rpartition(".")[2]: value for name, value in run.figures.items() if name.startswith("recorded.bubble_causes.")}
+    causes = {name.rpartition(".")[2]: value for name, value in run.metrics.items() if name.startswith("recorded.bubble_causes.")}
     return _shares({"bubble": causes.get("schedule", 0.0), "update": causes.get("optimizer", 0.0) + causes.get("other", 0.0),
-                    "compute": 1 - run.figures["recorded.bubble"]} |
+                    "compute": 1 - run.metrics["recorded.bubble"]} |
                    {part: causes.get(part, 0.0) for part in ("variation", "imbalance", "transfer", "reduction")})
 
 
 def _measured(runs: list[RunSummary]) -> Json:
-    """The rounds of a point; its parts are those of the round whose step is closest to the median."""
-    steps = [run.figures["median_step_ms"] for run in runs]
+    """The rounds of a point; its parts are from the round whose step time is closest to the median."""
+    steps = [run.metrics["median_step_ms"] for run in runs]
     median = statistics.median(steps)
-    typical = min(runs, key=lambda run: abs(run.figures["median_step_ms"] - median))
-    return {"rounds_ms": steps, "load": max(run.figures.get("load", 0.0) for run in runs), "measured_parts": _recorded_parts(typical)}
+    typical = min(runs, key=lambda run: abs(run.metrics["median_step_ms"] - median))
+    return {"rounds_ms": steps, "load": max(run.metrics.get("load", 0.0) for run in runs), "measured_parts": _recorded_parts(typical)}
 
 
 def _scaled(kind: str, one: Json, first: Json) -> Json:
-    """Samples per second relative to the first point of the same kind, and that divided by the ratio of ranks."""
+    """Samples per second relative to the first point of the same kind, and this speed-up divided by the ratio of ranks."""
     speedup = one["batch"] / one[f"{kind}_ms"] / (first["batch"] / first[f"{kind}_ms"])
     return {f"{kind}_speedup": speedup, f"{kind}_efficiency": speedup * first["ranks"] / one["ranks"]}
 
 
 def _result(point: Json, runs: list[RunSummary], first: Json | None) -> Json:
     predicted = 1e3 * sum(point["predicted_parts"].values())
-    measured = statistics.median([run.figures["median_step_ms"] for run in runs]) if runs else None
+    measured = statistics.median([run.metrics["median_step_ms"] for run in runs]) if runs else None
     one = {name: point[name] for name in ("ranks", "layout", "batch", "microbatches")}
     one |= {"measured_ms": measured, "predicted_ms": predicted, "error": predicted / measured - 1 if measured else None}
     first = first or one
@@ -64,7 +64,7 @@ def _result(point: Json, runs: list[RunSummary], first: Json | None) -> Json:
 
 
 def _fits(results: list[Json]) -> list[Json]:
-    """Lines through step times over microbatches, for each number of ranks with at least three points."""
+    """Linear fits of step time over microbatches, for each number of ranks with at least three points."""
     fits = []
     for kind in ("measured", "predicted"):
         for ranks, group in itertools.groupby(results, lambda one: one["ranks"]):
@@ -146,9 +146,9 @@ def _parts(points: list[Json]) -> Chart:
 
 
 def main(options: Options) -> int:
-    """Weak scaling has no chart of its speed-up, since its batches differ."""
+    """Draws no speed-up chart for weak scaling, since its batches differ."""
     folder = options.text("folder")
-    done = {run.number: run for run in study_results(folder).runs if run.state == "done" and "median_step_ms" in run.figures}
+    done = {run.number: run for run in study_results(folder).runs if run.state == "done" and "median_step_ms" in run.metrics}
     report = make_report(json.load(sys.stdin), done)
     replace_file(pathlib.Path(folder, "scaling.json"), json.dumps(report, indent=2) + "\n")
     options.print_result(f"{_text(report)}{folder}/scaling.json\n", report)

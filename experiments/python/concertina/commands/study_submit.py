@@ -1,7 +1,7 @@
 """`concertina study submit`: runs a study as a Slurm array job. The study's folder already exists, except with --dry-run.
 
 A study with more trials than an array may have indices is split into several arrays, one per range of trials whose numbers differ only in their
-last digits, which are the index. A trial that is already queued or running is never submitted again."""
+last digits, which form the index. A trial that is already queued or running is never submitted again."""
 import itertools
 import json
 import os
@@ -24,7 +24,7 @@ _OWN = {"--array": ("a", "SBATCH_ARRAY_INX"), "--output": ("o", "SBATCH_OUTPUT")
 
 
 class Array(typing.NamedTuple):
-    """The trials of one array job, ascending. The index is the trial number minus `first`, padded to `digits` if `first` is not 0."""
+    """The trials of one array job, in ascending order. The index is the trial number minus `first`, padded to `digits` if `first` is not 0."""
     trials: list[int]
     first: int = 0
     digits: int = 0
@@ -74,7 +74,7 @@ class Submission:
                           f"exec {shlex.join([program(), 'study', 'trial', folder])} \"{index}\"{launcher}\n"])
 
     def submit(self, array: Array, after: str) -> str:
-        """Submits an array that starts after the job `after`, if any; returns its job.
+        """Submits an array that starts after the job `after`, if any; returns its job ID.
 
         Records of repeated trials are removed first, and restored if the submission fails."""
         script = self.folder / (f"submit-{array.first}.sbatch" if array.first else "submit.sbatch")
@@ -102,7 +102,7 @@ class Submission:
         return job
 
     def submit_all(self) -> list[str]:
-        """Submits everything and returns the jobs. With --at-once, each array waits for the previous one, since Slurm limits tasks per
+        """Submits everything and returns the job IDs. With --at-once, each array waits for the previous one, since Slurm limits tasks per
         array."""
         jobs: list[str] = []
         for array in _arrays(self.trials):

@@ -26,7 +26,7 @@ class Arena {
   /// Returns the next `bytes` bytes, zeroed and aligned to kAlignment. `name` appears in the error
   /// if they do not fit.
   void* take(std::size_t bytes, std::string_view name);
-  /// Like take(), but with unspecified content, for buffers that are written before they are read.
+  /// Like take(), but with unspecified contents, for buffers that are written before they are read.
   void* take_any(std::size_t bytes, std::string_view name);
   View take(std::size_t count, DType dtype, std::string_view name);
 

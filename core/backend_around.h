@@ -51,7 +51,7 @@ class BackendAround : public Backend {
   };
 
   /// Runs before `op` is issued. A hook may substitute the buffers of `op`. A kernel may read
-  /// every buffer, and write every buffer except the packed weights of a product.
+  /// any buffer, and write to any buffer except the packed weights of a product.
   virtual void before(Op& /*op*/) {}
   virtual void after() {}
 

@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 9> kFailpoints{
     "hang",              // parallel/runtime/executor.cc: after a compute action, spinning
     "block",             // likewise, sleeping
     "unread",            // parallel/runtime/step_engine.cc: a sample of a step
-    "unread-held-out",   // likewise, of an evaluation; the step is its batch, from 1
+    "unread-held-out",   // likewise, a sample of an evaluation; STEP is a batch, from 1
     "lost-message",      // parallel/runtime/transfers.cc: a message between stages is not sent
 };
 

@@ -7,7 +7,7 @@
 // All times of a rank are marks. An action lasts from the mark before its first kernel to the mark
 // after its last, including the gaps. A rank idles between two actions while the device has no
 // work. Waiting on the host for a message while the device is computing costs nothing, because
-// both ends of the wait pass when the device finishes.
+// the marks before and after the wait both pass when the device finishes.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class KernelClock {
   /// Returns the approximate device time per mark, by which two consecutive marks may differ.
   virtual double mark_seconds() const = 0;
 
-  /// For profilers: attributes what the host issues until leave() to `name`, which must outlive it.
+  /// For profilers: attributes work issued until leave() to `name`, which must stay valid.
   virtual void enter(const char* /*name*/) {}
   virtual void leave() {}
 };

@@ -78,7 +78,7 @@ struct LinearWeight {
 
 /// y[R,HD] = softmax(mask(q k^T / sqrt(D))) v; lse[samples,H,T] is the log-sum-exp of each row.
 /// Keys at or after lengths[samples] (int32, clamped to [1, T]; empty means T) are masked; queries
-/// there are computed as usual. If its share is not 0, `mask` applies dropout: v is weighted by the
+/// there are computed as usual. If `mask.share` is not 0, dropout applies: v is weighted by the
 /// kept, scaled probabilities; lse includes all probabilities. If the shape is packed, starts[R]
 /// (int32) divides samples into documents, which are runs of rows with equal starts. Queries see
 /// only keys of their document, and the result is bit-identical to that of separate samples.
@@ -207,7 +207,7 @@ struct TanhInput {
 };
 
 /// dx = dy f'(u), where f is the activation `kind` of a linear map's epilogue, which saved aux for
-/// u. Used if it is not fused with a product. dx may alias dy.
+/// u. Used if f' is not fused with a product. dx may alias dy.
 struct ActivationInput {
   static constexpr std::string_view kName = "activation input gradient";
   Epilogue::Kind kind;
@@ -218,7 +218,7 @@ struct ActivationInput {
 
 /// x[R,C] = wte[token] + wtt[type] + wpe[position]; tokens[R] int32 in [0, V), types[R] int32 in
 /// [0, K), R = samples x T. wpe may be empty (Llama), as may wtt (all but BERT). Without types, all
-/// are of type 0. Positions are as in Rotate.
+/// tokens have type 0. Positions are as in Rotate.
 struct Embed {
   static constexpr std::string_view kName = "embedding";
   View tokens, wte, wpe{};  // wpe[T,C]
@@ -290,7 +290,7 @@ struct FindLastRows {
 };
 
 /// places[S,M], taken[S,M] (int32): the rows of each sample of targets[S,T] that have a target, in
-/// order, and these targets. At most M rows may have one; kIgnored fills the remaining places.
+/// order, and these targets. At most M rows may have targets; kIgnored fills the remaining places.
 struct FindTargets {
   static constexpr std::string_view kName = "targets found";
   View targets;

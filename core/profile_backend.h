@@ -1,5 +1,5 @@
 // A backend that times the kernels of another one, for the breakdown of `bench step`.
-// Invariant: it forwards every call unchanged (core/backend_around.h). A kernel takes two
+// Invariant: it forwards every call unchanged (core/backend_around.h). Each kernel needs two
 // additional marks of the inner backend's clock, and a product also needs a lookup.
 #pragma once
 

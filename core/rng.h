@@ -26,7 +26,7 @@ enum class Purpose : std::uint32_t {
 struct RandomAt {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;    // in the run
-  std::uint32_t sample = 0;  // index in the step's batch of the microbatch's first sample
+  std::uint32_t sample = 0;  // index of the microbatch's first sample in the step's batch
   std::uint32_t unit = 0;    // in the model
   bool operator==(const RandomAt&) const = default;
 };

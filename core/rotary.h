@@ -49,7 +49,7 @@ inline double kept_share(const RotarySpec& spec, double frequency, std::int64_t 
     }
     case RotarySpec::Scaling::yarn: {
       const auto d = static_cast<double>(spec.columns);
-      // The pair that makes this many turns; rounded to an integer below, as in the authors' code.
+      // The (fractional) pair that makes this many turns; rounded below, as in the authors' code.
       const auto pair_of = [&](double turns) {
         return d * std::log(spec.original / (turns * kTurn)) / (2 * std::log(spec.theta));
       };

@@ -35,7 +35,7 @@ class StepHistory {
   void record(std::span<const double> metrics);
   std::size_t steps() const { return steps_; }
   /// Orders the last kKept steps by the sum of their values, and returns the mean of each value
-  /// over the middle half, without the first kWarmUp steps of the run if there are more. Medians of
+  /// over the middle half, ignoring the first kWarmUp steps of the run if it has more. Medians of
   /// each value would sum to less than a median step, because disturbances affect different values.
   std::vector<double> typical() const;
 

@@ -1,4 +1,4 @@
-// The binary `concertina`; the tests' emulated device links the same program.
+// The main() of `concertina`; the tests also build the program with an emulated device.
 #include "experiments/commands/program.h"
 
 int main(int argc, char** argv) {

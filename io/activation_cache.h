@@ -45,7 +45,7 @@ struct CacheOptions {
 
 enum class CachePlace { nowhere, memory, disk };
 
-/// All fields except `faults` count only successful reads and writes.
+/// A read that is not a hit is a miss, also after a fault; only successful writes are counted.
 struct CacheCounts {
   std::uint64_t memory_hits = 0, disk_hits = 0, misses = 0, writes = 0, faults = 0;
 };
@@ -63,7 +63,7 @@ class ActivationCache {
   /// Returns what the other ranks of the host need to open this cache while this object exists.
   nlohmann::json shared() const;
 
-  /// Returns the key that read() would most likely find in `slot`. Reads and counts no data.
+  /// Returns the key that read() would most likely find in `slot`. Does not count as a read.
   std::optional<CacheKey> held(std::uint64_t slot);
   /// Reads the entry of `key` into `out` (entry_bytes bytes). Returns false on a miss; the content
   /// of `out` is then unspecified.
@@ -79,8 +79,8 @@ class ActivationCache {
   CacheCounts counts() const { return {memory_.hits, disk_.hits, misses_, writes_, faults_}; }
 
   /// Measures hits served by the page cache, over up to 32 entries and 32 MiB per tier, and returns
-  /// the mean over all slots in seconds, or 0 if nothing could be measured. Clears the probed
-  /// slots: call it only before first use. If all ranks call it at once, interference is included.
+  /// their mean time over all slots in seconds, or 0 if nothing could be measured. Clears the
+  /// probed slots: call it only before first use. Calls by all ranks at once include interference.
   double measure_read();
 
  private:

@@ -20,7 +20,7 @@ struct EntryHeader {
   std::uint64_t sample = 0, slot = 0;
   std::uint64_t data_hash = 0;  // XXH3 of the data
   std::uint32_t write = 0;      // differs between successive writes of a slot
-  std::uint32_t own_hash = 0;   // low half of XXH3 of all members above
+  std::uint32_t own_hash = 0;   // low half of the XXH3 of all members above
   bool operator==(const EntryHeader&) const = default;
 };
 static_assert(sizeof(EntryHeader) == 64);
@@ -111,7 +111,7 @@ CacheTier CacheTier::open(const nlohmann::json& shared) {
   // The PID may belong to a different process in another container.
   const auto require_same = [&](bool same) {
     if (!same)
-      throw_input("cannot open a cache file created by another rank of this host", directory,
+      throw_input("cannot open a cache file created by another rank on this host", directory,
                   "run all ranks of a host in one container");
   };
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);

@@ -20,7 +20,7 @@ namespace concertina {
 struct FileStamp {
   std::string path;  // absolute
   std::uint64_t size = 0, inode = 0;
-  std::int64_t modified_ns = 0, changed_ns = 0;  // since 1970: change of content; of inode
+  std::int64_t modified_ns = 0, changed_ns = 0;  // since 1970: last change to content; to inode
   bool operator==(const FileStamp&) const = default;
 };
 
@@ -44,18 +44,18 @@ class Corpus {
   const std::vector<std::string>& files() const { return names_; }
 
   /// Reads bytes [begin, begin + out.size()), possibly across files. Throws if a file has been
-  /// truncated since it was opened; for a file that is not kept open, if it has changed at all.
+  /// truncated since it was opened or, if it is not kept open, has changed in any way.
   void read(std::uint64_t begin, std::span<std::byte> out) const;
 
-  /// Quick SHA-256 over the size and the bytes: all bytes up to 256 MiB, above that 4096 evenly
-  /// spaced blocks of 64 KiB.
+  /// Quick SHA-256 of the size and the bytes: all of them if there are at most 256 MiB, otherwise
+  /// 4096 evenly spaced blocks of 64 KiB.
   std::string fingerprint() const;
   /// SHA-256 of all bytes in blocks of 64 MiB: the digest of the only block, or the hash of all
   /// blocks' digests. Reads the whole text with one thread per available core. `progress` is called
-  /// on this thread after each of its blocks. See also remembered_sha256().
+  /// on the calling thread after each block that it reads. See also remembered_sha256().
   std::string whole_sha256(const std::function<void()>& progress = {}) const;
-  /// Throws Error{bad_input} if a file starts like UTF-16 or UTF-32 or, unless `mark`, with a UTF-8
-  /// byte order mark, which would become a token.
+  /// Throws Error{bad_input} if a file appears to be UTF-16 or UTF-32 or, unless `mark`, starts
+  /// with a UTF-8 byte order mark, which would become a token.
   void require_utf8(bool mark) const;
   /// Returns the current stamps of the non-empty files.
   std::vector<FileStamp> stamps() const;

@@ -36,7 +36,7 @@ std::string advice(int code) {
       {EFBIG, "raise the file-size limit (`ulimit -f`)"},
       {EACCES, "choose a path with read and write permission, or change its permissions"},
       {EPERM, "choose a path with read and write permission, or change its permissions"},
-      {EIO, "check the disk, or the network to it (`dmesg`), or write to another file system"},
+      {EIO, "check the disk or its network connection (`dmesg`), or write to another file system"},
       {EROFS, "choose another file system; this one is mounted read-only"},
       {ENOENT, "check the path: a component of it does not exist"},
       {ENOTDIR, "check the path: a component of it is a file, not a directory"},
@@ -85,7 +85,7 @@ File open_checked(const std::string& path, int flags, unsigned permissions) {
   throw_io("open", path);
 }
 
-/// Whether `owner` owns the directory of `path` and it is not shared like /tmp.
+/// Whether `owner` owns the directory of `path` and this directory is not shared like /tmp.
 bool is_of_owner_of_directory(const std::string& path, uid_t owner) {
   struct stat directory {};
   return ::stat(parent_of(path).c_str(), &directory) == 0 &&

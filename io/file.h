@@ -11,7 +11,7 @@
 
 namespace concertina {
 
-/// Returns the path of `program`, searched for on PATH unless it has a slash; empty if none exists.
+/// Returns the path of `program`, searched for on PATH unless it has a slash; empty if not found.
 std::string find_program(const std::string& program);
 
 /// Returns why `path` cannot be created or replaced: it is a device or a directory, or its
@@ -19,7 +19,7 @@ std::string find_program(const std::string& program);
 std::string why_not_writable(const std::string& path);
 
 /// Throws for the errno of `call` on `path`, with advice for common causes (no space, file-size
-/// limit, ...): Error{bad_input} if another path would help (no permission, ...), else a failure.
+/// limit, ...): Error{bad_input} if another path helps (no permission, ...), else Error{failure}.
 [[noreturn]] void throw_io(std::string_view call, const std::string& path);
 
 /// Owns one open file descriptor.
@@ -83,7 +83,7 @@ File unnamed_file(const std::string& directory);
 /// not support it.
 File reserve_room(const std::string& directory, std::uint64_t bytes);
 
-/// Where a file to read is located, which determines the checks beyond its being a regular file.
+/// Where a file to be read is located. It must be a regular file; other checks depend on the place.
 enum class FilePlace {
   named,   // a path given by the user; links are followed
   owned,   // like `named`, and is_own() must be true
@@ -100,7 +100,7 @@ bool is_own(const std::string& path);
 /// blocking. Throws Error{bad_input} for anything that is not a regular file.
 File open_regular(const std::string& path, FilePlace place, int flags = 0);
 
-/// Returns the whole file. Throws like open_regular(), and if it has more than `limit` bytes.
+/// Returns the whole file. Throws like open_regular(), and if the file exceeds `limit` bytes.
 std::string read_file(const std::string& path, std::uint64_t limit,
                       FilePlace place = FilePlace::named);
 /// Like read_file() for a file named by the user: any failure throws Error{bad_input} with `fix`.

@@ -47,7 +47,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-/// Returns when process `pid` of this host started; empty if it does not exist or is a zombie.
+/// Returns the start time of process `pid` on this host; empty if it does not exist or is a zombie.
 std::string start_of(long pid) {
   const std::string stat = first_line(fmt::format("/proc/{}/stat", pid));
   // The name, in parentheses, may contain anything; the 20th field after it is the start time.

@@ -61,7 +61,7 @@ void each_log_object(const std::string& path, std::uint64_t& from,
     if (json.is_object())
       see(std::move(json), whole);
     else if (nested_deeper(line, kDeepestJson))
-      warn_once(path, "skipped a line nested deeper than 100");
+      warn_once(path, "skipped a line nested more than 100 levels deep");
   });
 }
 

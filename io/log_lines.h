@@ -17,7 +17,7 @@ namespace concertina {
 /// Maximum size of a log in bytes.
 inline constexpr std::uint64_t kMostLogBytes = std::uint64_t{4} << 30;
 
-/// Receives a line without its line ending; `whole`: whether it had one.
+/// Receives a line without its line ending; `whole`: whether the line had one.
 using SeeLine = std::function<void(std::string_view line, bool whole)>;
 
 /// Calls `see` for the lines of `path` from byte `from` on, and sets `from` to the end of the last
@@ -37,7 +37,7 @@ Json read_log_json(const std::string& path) {
   const std::string text = read_log_text(path);
   Json json = parse_json<Json>(text);
   if (!json.is_discarded()) return json;
-  if (!text.empty()) warn_once(path, "skipped: not valid JSON, or nested deeper than 100");
+  if (!text.empty()) warn_once(path, "skipped: invalid JSON, or nested more than 100 levels deep");
   return nullptr;
 }
 

@@ -1,5 +1,5 @@
 // A child process in a separate process group. Invariants: no shell interprets the arguments, and
-// no process of the group remains after the object is destroyed.
+// no process in the group remains after the object is destroyed.
 #pragma once
 
 #include <sys/types.h>

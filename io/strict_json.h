@@ -18,8 +18,8 @@ inline constexpr int kDeepestJson = 100;
 /// Whether lists and objects in `text`, which may be invalid JSON, are nested deeper than `most`.
 bool nested_deeper(std::string_view text, int most);
 
-/// Parses `text`. Returns a discarded value, which matches no other type, if it is invalid JSON or
-/// nested deeper than 100.
+/// Parses `text`. Returns a discarded value, which matches no other type, if the text is invalid
+/// JSON or nested more than 100 levels deep.
 template <class Json = nlohmann::json>
 Json parse_json(std::string_view text) {
   return nested_deeper(text, kDeepestJson) ? Json(Json::value_t::discarded)

@@ -70,7 +70,7 @@ std::string remembered_sha256(const Corpus& corpus, const std::string& memory,
   if (check) check();
   if (corpus.stamps() != before)
     throw_failure("the text changed while it was being read", before.front().path,
-                  "start again when no process is writing to the files of data.text");
+                  "start again when no process is writing to the data.text files");
   try {
     if (lasting && remember) atomic_replace(memory, dump({{"sha256", digest}, {"files", stamps}}));
   } catch (const Error& error) {

@@ -19,7 +19,7 @@ namespace concertina {
 struct TokenFileInfo {
   std::uint64_t vocabulary = 0, tokens = 0, documents = 0;
   std::string tokenizer;  // fingerprint() of the tokenizer: 64 hexadecimal digits
-  std::string sha256;     // of the whole content, in the same form
+  std::string sha256;     // of the entire contents, in the same form
 
   static constexpr std::uint64_t kTokensAt = 128;
   static constexpr std::uint64_t kLargestVocabulary = std::uint64_t{1} << 31;
@@ -50,8 +50,8 @@ class TokenFile {
   const TokenFileInfo& info() const { return info_; }
   /// Reads tokens [begin, begin + tokens.size()). Throws if one is not in the vocabulary.
   void read(std::uint64_t begin, std::span<std::int32_t> tokens) const;
-  /// Reads the token indices at which documents [first, first + bounds.size()) begin; that of
-  /// document info().documents is the number of tokens. Throws if the indices are not ascending.
+  /// Reads the token indices at which documents [first, first + bounds.size()) begin; the index
+  /// for document info().documents is the number of tokens. Throws if they are not ascending.
   void bounds(std::uint64_t first, std::span<std::uint64_t> bounds) const;
   /// Verifies the hash, all tokens and all bounds on all cores. Throws Error{bad_input} naming the
   /// first fault. `progress` is called after each piece.

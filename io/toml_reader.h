@@ -50,7 +50,7 @@ class TomlSource {
   std::string choice(const toml::node& node, std::string_view key,
                      std::span<const std::string_view> words) const;
 
-  /// Throws with the type and value of the node, such as "integer 3".
+  /// Throws Error{bad_input} that shows the type and value of the node, such as "integer 3".
   [[noreturn]] void wrong_type(const toml::node& node, std::string_view key,
                                const std::string& fix) const;
 

@@ -1,5 +1,5 @@
 // How Hugging Face's transformers stores a model type: config.json and tensors by name. There is
-// one data table per type, which is used in both directions. Several types may map to one family of
+// one data table per type, which is used in both directions. Several types may map to one family in
 // Concertina, each with different options. "Ours" is Concertina, "theirs" transformers.
 #pragma once
 
@@ -62,7 +62,7 @@ struct KeyMapping {
   std::vector<FixedKey> where{};  // written only if one of these applies; empty: always
   std::vector<SameWord> words{};  // empty: same as theirs; the first match is written
   std::int64_t more = 0;          // their value is larger by this; see positions_after
-  /// Returns what 0 means in our config; null if 0 means 0.
+  /// Returns what 0 means in our config. If this pointer is null, 0 means 0.
   std::int64_t (*zero)(const ModelConfig& config) = nullptr;
   std::string_view null{};  // as JSON: what null means; empty: same as `default_value`
 };
@@ -80,7 +80,7 @@ struct DerivedMapping {
   std::string (*value)(const ModelConfig& config) = nullptr;
 };
 
-/// A key for the dropout before a head, for which we have no key. `default_value` is JSON.
+/// A key for the dropout before a head; our config has no such key. `default_value` is JSON.
 struct HeadDropout {
   std::string_view theirs, default_value{};
 };
@@ -106,7 +106,7 @@ struct HuggingFace {
   std::vector<DerivedMapping> derived{};
   std::vector<HeadDropout> head_dropouts{};
   /// The config.json key of a token ID. The row of the first position is this ID plus 1, which then
-  /// replaces `skipped_rows` and `more` of the table; those are for the default ID.
+  /// replaces `skipped_rows` and `more`, whose values in the table are for the default ID.
   std::string_view positions_after{};
   /// All tensors, named as in a model with a head.
   std::function<std::vector<TensorMapping>(const ModelConfig& config)> tensors{};
@@ -120,8 +120,8 @@ std::string attention_unit(std::int64_t layer);
 std::string mlp_unit(std::int64_t layer);
 std::string head_unit(std::int64_t layers);
 
-/// Adds the weight and bias of a linear map: our tensor `name` is one or more of theirs,
-/// concatenated. For `columns`, see TensorMapping.
+/// Adds the weight and bias of a linear map: our tensor `ours` consists of one or more
+/// of theirs, concatenated. For `columns`, see TensorMapping.
 void add_dense(std::vector<TensorMapping>& all, const std::string& ours,
                const std::vector<std::string>& theirs, bool transposed, bool bias,
                bool optional = false, const std::vector<std::int64_t>& columns = {});

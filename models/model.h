@@ -93,8 +93,8 @@ std::unique_ptr<Model> make_model(std::string_view family, const ModelConfig& co
 /// `heads_divide`, the number of heads divides the width.
 void check_sizes(const ModelConfig& config, bool heads_divide = true);
 
-/// Returns the standard deviation of weights that feed the skip connection. Each layer has two such
-/// maps, and the sum over all layers keeps the variance of `std` (GPT-2, section 2.3).
+/// Returns the standard deviation of weights that feed the skip connection: `std` divided by the
+/// square root of the number of such maps, two per layer (GPT-2, section 2.3).
 float residual_std_of(const ModelConfig& config, float std);
 
 /// Returns the hidden size of a gated MLP: 8/3 C, which has as many parameters as a plain MLP with

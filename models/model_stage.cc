@@ -26,7 +26,7 @@ void* offset_by(void* memory, std::size_t bytes) {
 
 void write_pass_key(const Unit& unit, Pass pass, const UnitIo& io,
                     std::span<const UnitGradient> gradients, std::vector<std::uint64_t>& words) {
-  // Destructured so that a new member of UnitIo fails to compile here.
+  // Destructured so that adding a member to UnitIo causes a compile error here.
   const auto& [fields, input, output, input_grad, output_grad, saved, grads, loss_scale, training,
                random] = io;
   words.assign({word_of(&unit), static_cast<std::uint64_t>(pass), word_of(saved), word_of(grads),

@@ -1,9 +1,9 @@
 // Units [first, last) of a model as a Stage.
 // Invariants: all sizes are known after construction, before any memory is attached. Actions do not
-// allocate, and keep state only in the caller's memory. Saved and gradient memory consist of each
-// unit's own, plus the output of each unit but the last. Frozen units save nothing: they share one
-// scratch buffer and run in inference mode, so their output depends on the sample alone. Recomputed
-// units use that buffer in F.
+// allocate, and keep state only in the caller's memory. Saved and gradient memory each consist of
+// the units' own parts and one activation for every unit but the last. Frozen units save nothing:
+// they share one scratch buffer and run in inference mode, so their output depends on the sample
+// alone. Recomputed units use that buffer in F.
 #pragma once
 
 #include <algorithm>
@@ -78,7 +78,7 @@ class ModelStage final : public Stage {
     std::vector<Place> parameters;
     std::vector<int> buckets;  // buckets of `parameters`, ascending
     std::vector<int> trained;  // the unfrozen ones among `buckets`
-    bool repacks = false;      // one of them contains weights that the unit packs
+    bool repacks = false;      // a bucket in `trained` contains weights that the unit packs
     bool recompute = false;    // see UnitSpec
     std::size_t saved = 0, output = 0, grads = 0, output_grad = 0;
     std::size_t again = 0;  // where `saved` is recomputed, relative to the unit's grads
@@ -115,7 +115,7 @@ class ModelStage final : public Stage {
   Backend& backend_;
   int first_;
   std::int64_t samples_;    // per microbatch
-  std::size_t frozen_ = 0;  // number of slots
+  std::size_t frozen_ = 0;  // number of frozen slots
   std::vector<Slot> slots_;
   std::vector<int> held_;
   StageMemory memory_;

@@ -42,7 +42,7 @@ void run(const TanhInput& op, const Context& context) {
   });
 }
 
-// The epilogue of a product stores the derivative itself.
+// `aux` contains the derivative, which the epilogue of the forward product stored.
 void run(const ActivationInput& op, const Context& context) {
   typed(op.dx.dtype, context.loops, [&]<class T>(const ActivationLoops<T>& loops) {
     context.team.runs(count_of(op.dx), kElementRun, [&](std::int64_t i, std::int64_t end) {

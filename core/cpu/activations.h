@@ -47,8 +47,8 @@ void gelu(const float* u, const float* bias, T* g, T* slope, Int rows, Int n) {
 }
 
 /// Likewise for x Phi(x) (Hendrycks & Gimpel 2016). Phi(-a) = e^(-a^2 / 2) t P(t), t = 1 / (1 +
-/// 0.27 a), the form of Abramowitz & Stegun, 7.1.26. P is a polynomial of degree 8 through the
-/// Chebyshev points of a <= 13.3, where e^(-a^2 / 2) becomes denormal. For a < 1.5, where 1 - Phi
+/// 0.27 a), the form of Abramowitz & Stegun, 7.1.26. P is a polynomial of degree 8, fitted at
+/// Chebyshev points up to a = 13.3, where e^(-a^2 / 2) becomes denormal. For a < 1.5, where 1 - Phi
 /// is large, Phi - 1/2 is also a polynomial. The error of Phi is within 1e-7; in its negative tail,
 /// the relative error is within 6e-6.
 template <class T>

@@ -10,7 +10,7 @@ DropoutRule rule_of(const DropoutMask& mask, Purpose purpose) {
   return {key0, key1, mask.at.step, mask.at.unit, mask.threshold(), mask.scale()};
 }
 
-// Divides each sample separately, so that every piece starts at a random counter.
+// Splits each sample separately, so that every piece starts at a counter's first random word.
 void run(const ApplyDropout& op, const Context& context) {
   const DropoutMask& mask = op.mask;
   const DropoutRule rule = rule_of(mask, Purpose::dropout);

@@ -31,7 +31,7 @@ std::vector<Isa> available_isas();
 Isa choose_isa(std::string_view name);
 
 /// Limits oneDNN in this process to `name`, which must be available. Must be called before
-/// oneDNN is first used; afterwards, it throws if oneDNN may exceed the limit.
+/// oneDNN is first used; later calls throw if oneDNN may exceed the limit.
 void bind_onednn(std::string_view name);
 
 /// Returns the version of oneDNN, such as "2.6.3".

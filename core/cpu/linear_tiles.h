@@ -26,7 +26,7 @@ inline constexpr std::int64_t kTileRows = 64;
 inline constexpr std::int64_t kDepth = 1024;
 
 /// Returns the length that divides `all` evenly into pieces of about `piece`; only the last may be
-/// shorter. It avoids a remainder such as 4 of 1028 rows.
+/// shorter. This avoids a remainder such as 4 of 1028 rows.
 inline std::int64_t even_piece(std::int64_t all, std::int64_t piece) {
   const std::int64_t pieces = std::max<std::int64_t>(1, (all + piece / 2) / piece);
   return (all + pieces - 1) / pieces;

@@ -3,7 +3,7 @@
 // different flags, and isa.cc selects one at run time. pair_attention.cc is only for AVX512-BF16
 // and panel_products.cc only for AVX2.
 //
-// A group of loops is one header with a list of them and the loops themselves, which only loops.cc
+// A group of loops is one header with a list of its loops and their bodies, which only loops.cc
 // compiles. A list entry is TYPED over activations of type T (float or Bf16) or FP32: (result,
 // name, parameters). Adding a loop changes only its group's header.
 //

@@ -1,5 +1,5 @@
 // bf16 attention with AVX512-BF16, whose instructions multiply pairs along k.
-// The instructions determine the rounding. They flush denormals to zero, including operands.
+// The instructions determine the rounding. They flush denormal operands and results to zero.
 #include <immintrin.h>
 
 #include "core/cpu/panel_attention.h"
@@ -78,7 +78,7 @@ struct Pairs {
     sum = lane_sum(sums);
   }
 
-  // Words by key replace the scores: probabilities in the first row, gradients in the second.
+  // One word per key replaces the scores: probabilities in the first row, gradients in the second.
   static void score_grads(const ScoreRows& row, const float* lse, const float* delta) {
     float *s0 = row.s, *s1 = s0 + row.stride, *d0 = row.dp, *d1 = d0 + row.stride;
     const bool two = row.rows > 1;

@@ -163,7 +163,7 @@ class Backward {
  private:
   using Word = typename Format::Word;
 
-  // Computes the scores and their gradients of rows [r0, r1) in the tile at query i0, and dq.
+  // Computes dq, and the scores of rows [r0, r1) in the tile at query i0 with their gradients.
   void strip(Int i0, Int r0, Int r1, const float* lse, T* dq) {
     const Int first = i0 + r0, rows = r1 - r0, end = seen_by(shape_.seen, i0 + r1 - 1);
     const Int keys = whole_panels(end, n_);

@@ -2,7 +2,7 @@
 // call, which pays off only for large tiles. Weights are packed once per step as panels; the
 // operands of a weight gradient are packed in blocks along the depth.
 //
-// Dimensions: M, N rows and columns of the result, K depth; C = c.
+// Dimensions: M, N rows and columns of the result c, K depth.
 #include "core/cpu/loops.h"
 #include "core/cpu/panels.h"
 

@@ -17,7 +17,7 @@
 namespace concertina::cpu {
 namespace {
 
-/// Two bf16 values that are neighbors along k, as one word. It may alias any two bf16 in memory.
+/// Two bf16 values that are neighbors along k, as one word. May alias bf16 values in memory.
 struct [[gnu::may_alias]] Pair {
   std::uint32_t bits;
 };
@@ -61,7 +61,7 @@ struct Panels {
   std::int64_t depth, first = 0;
 };
 
-/// Limits n columns to `stored`, and pads them to whole panels of a matrix with that many columns.
+/// Rounds n columns up to whole panels, but not beyond the `stored` columns of the matrix.
 inline std::int64_t whole_panels(std::int64_t n, std::int64_t stored) {
   const std::int64_t up = (n + kPanel - 1) / kPanel * kPanel;
   return up < stored ? up : stored;
@@ -215,7 +215,7 @@ template <int step = 1>
   }
 }
 
-// Transposes a square of kLanes rows of words in registers, by increasingly large blocks.
+// Transposes a square of kLanes rows of words in registers, in increasingly large blocks.
 template <class Word>
 void transpose_square(const Word* from, Int from_stride, Word* to, Int to_stride) {
   Vec v[kLanes];

@@ -31,7 +31,7 @@ Int score_stride(Int tokens) {
 struct BlockProducts {
   Product scores;               // s[Q,K] = q[Q,D] k[K,D]^T
   Product grads;                // dp[Q,K] = dy[Q,D] v[K,D]^T
-  std::array<Product, 2> rows;  // [Q,D] = p[Q,K] v[K,D], or ds k; the second adds
+  std::array<Product, 2> rows;  // [Q,D] = p[Q,K] v[K,D], or ds k; rows[1] adds to [Q,D]
   Product values;               // dv[K,D] += p[Q,K]^T dy[Q,D]
   Product keys;                 // dk[K,D] += ds[Q,K]^T q[Q,D]
 

@@ -39,7 +39,7 @@ class Team {
          const_cast<std::remove_const_t<Function>*>(&f)});
   }
 
-  /// Calls f(begin, end) over [0, n) in runs of `run`.
+  /// Divides [0, n) into runs of `run` elements, and calls f(begin, end) for each.
   template <class F>
   void runs(std::int64_t n, std::int64_t run, F&& f) const {
     each((n + run - 1) / run, [&](std::int64_t i, int) { f(i * run, std::min(n, (i + 1) * run)); });

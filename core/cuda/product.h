@@ -20,7 +20,7 @@
 namespace concertina::cuda {
 
 /// C[m,n] = A[m,k] B[k,n], row-major; a transposed operand is stored [k,m] or [n,k]. fp8 needs A
-/// as it is, B transposed (both contiguous along k), and sizes that are multiples of 16.
+/// untransposed and B transposed (both contiguous along k), and sizes that are multiples of 16.
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   bool a_transposed = false, b_transposed = false;

@@ -72,7 +72,7 @@ struct UnitCost {
 
 double total_flops(const UnitCost& cost);
 
-/// The times in seconds that a unit takes per microbatch (`pack`: per step); 0 if unknown.
+/// The seconds that a unit's passes take per microbatch (`pack`: per step); 0 if unknown.
 struct UnitSeconds {
   double forward = 0, input = 0, weight = 0, pack = 0;
   double frozen = 0;  // forward pass of a frozen unit, which saves nothing; if unknown, `forward`
@@ -81,10 +81,10 @@ struct UnitSeconds {
 
 /// The smallest part of a model that can be a stage.
 struct UnitSpec {
-  std::string name;  // unique and in unit order, such as "003.mlp"
+  std::string name;  // unique, and numbered in unit order, such as "003.mlp"
   std::vector<ParameterSpec> parameters;
   UnitCost cost;
-  std::vector<Field> reads{};  // batch fields, on any stage; at most kMostReads
+  std::vector<Field> reads{};  // batch fields that it reads, on any stage; at most kMostReads
   /// Whether only the input is kept from F to B. The saved values in `cost` are then recomputed at
   /// the start of B or I, and kept until W.
   bool recompute = false;
@@ -111,7 +111,7 @@ struct ModelSpec {
 
 /// Returns the fields that the units of `model` read, without duplicates, in unit order.
 std::vector<Field> fields_of(const ModelSpec& model);
-/// Returns the index of each of `unit`'s reads in `fields`, which must be fields_of() its model.
+/// Returns the indices of `unit`'s reads in `fields`, which must be fields_of(its model).
 std::vector<int> read_indices(const UnitSpec& unit, const std::vector<Field>& fields);
 
 /// A tensor inside a bucket.
@@ -124,7 +124,7 @@ struct BucketTensor {
   bool decay = false;
   Init init;
   std::vector<std::int64_t> matrices{};  // see ParameterSpec
-  bool trains = true;                    // otherwise it is not updated and not part of the norm
+  bool trains = true;                    // otherwise it is neither updated nor part of the norm
 };
 
 /// Tensors that are reduced, clipped and updated together: all unshared parameters of one unit, or
@@ -142,9 +142,9 @@ struct Bucket {
 };
 
 /// Returns all buckets in canonical order: by first use, with a unit's private bucket before shared
-/// ones. Units [0, frozen_units) and all tensors that they use are frozen. If the model unties, a
-/// tensor that is also used by the last unit continues to train there, and the frozen units have a
-/// frozen copy. It is named after the first of these units and comes after all other buckets.
+/// ones. Units [0, frozen_units) and all tensors that they use are frozen. If `model.unties` is
+/// set, a tensor that the last unit also uses continues to train there, and the frozen units use a
+/// frozen copy, which is named after the first of these units and comes after all other buckets.
 std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units = 0);
 
 /// Marks the tensors that do not train. `patterns` match names ("003.mlp/up.weight", or "wte" for a
@@ -162,12 +162,12 @@ std::string trained_text(const ModelSpec& model, int frozen_units);
 int units_of_layers(const ModelSpec& model, int layers);
 /// Returns the number of complete layers in the first `units` units.
 int layers_of_units(const ModelSpec& model, int units);
-/// Describes the frozen units: "7 of 12 layers frozen", or "2 of 26 units frozen" if these are not
-/// complete layers; empty for no units.
+/// Describes the frozen units: "7 of 12 layers frozen", or "2 of 26 units frozen" if they are not
+/// complete layers; empty if no unit is frozen.
 std::string frozen_text(const ModelSpec& model, int units);
 /// Names frozen parts: "layers 1-2, and the token table (wte), which is also the output matrix".
 std::string frozen_names(const ModelSpec& model, int units);
-/// Returns the maximum number of frozen layers for which some parameter still trains.
+/// Returns the maximum number of layers that can be frozen while some parameter still trains.
 int most_frozen_layers(const ModelSpec& model);
 
 /// Returns the model FLOPs of `microbatches` microbatches: three times those of the units' forward
@@ -179,15 +179,15 @@ int most_frozen_layers(const ModelSpec& model);
 /// Clusters Using Megatron-LM") without the second forward pass of recomputation.
 double model_flops(const ModelSpec& model, int microbatches);
 
-/// Returns the cost of one microbatch by unit if units [0, frozen_units) are frozen. Frozen units
+/// Returns each unit's cost for one microbatch if units [0, frozen_units) are frozen. Frozen units
 /// only run F and save nothing. For other units, the cost of weight gradients is proportional to
 /// the trained parameters. Units that recompute save less and cost more than UnitSpec::cost says.
 std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units);
 
-/// Returns `cost` for a unit that keeps only its input (UnitSpec::recompute).
+/// Returns `cost` adjusted for a unit that keeps only its input (UnitSpec::recompute).
 UnitCost recomputed(UnitCost cost);
 
-/// Elements per block. Norms are summed, states are hashed and owners are assigned by block.
+/// Elements per block. Norms are summed, states are hashed and owners are assigned per block.
 inline constexpr std::size_t kBlock = 4096;
 
 /// A run of at most kBlock elements of one tensor. Padding does not belong to a block.

@@ -30,7 +30,7 @@ struct StageMemory {
 /// earlier stage trains, there is no `input_grad`.
 struct MicrobatchIo {
   int microbatch = 0;            // global index in the step
-  std::span<const View> fields;  // fields_of() the model for its samples, if units read them
+  std::span<const View> fields;  // its samples' values of fields_of(model), if units read them
   View input, output;            // [R,C]; input is empty in the first stage, output in the last
   View input_grad, output_grad;  // [R,C], likewise
   void* saved = nullptr;         // StageMemory::saved_bytes, from F to B or W
@@ -56,7 +56,7 @@ class GradientSink {
   virtual void end(int bucket, int use, int microbatch) = 0;
 };
 
-/// The passes of a unit. B is input, then weight.
+/// The passes of a unit. B consists of `input`, then `weight`.
 enum class Pass { forward, input, weight, pack };
 inline constexpr int kPasses = 4;
 inline constexpr std::array<std::string_view, kPasses> kPassNames{"forward", "input gradient",
@@ -71,7 +71,7 @@ class UnitObserver {
 };
 
 /// The buckets whose gradients a step does not compute; each contains only one unit's tensors. A
-/// view of one flag per bucket; without flags, no bucket is skipped.
+/// view of one flag per bucket; if it is empty, no bucket is skipped.
 class SkippedBuckets {
  public:
   SkippedBuckets() = default;
@@ -136,8 +136,8 @@ class Stage {
   virtual void attach(std::span<const View> /*weights*/, void* /*packed*/) {}
 
   /// Sets memory of StageMemory::workspace_bytes and forward_bytes before the first action. Stages
-  /// of one rank may share it: only a single B, and a single F through units that save nothing, use
-  /// it at a time, and its content is not needed afterwards.
+  /// of one rank may share it: at any time, it serves at most one B, and one F through units that
+  /// save nothing; its contents are not needed afterwards.
   virtual void set_workspace(void* workspace, void* forward) = 0;
 
   /// Packs all weights after they have been written.

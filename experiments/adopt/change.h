@@ -17,7 +17,7 @@ namespace concertina {
 
 /// One finished step, or several that were executed together.
 struct RunView {
-  std::int64_t before = 0, step = 0, steps = 0;  // completed before and after it; in the run
+  std::int64_t before = 0, step = 0, steps = 0;  // completed before and after it; in the whole run
   double seconds = 0;                            // per step
   const StepResult& result;
   std::int64_t epochs_before = 0, epochs = 0;  // whole epochs completed before and after it
@@ -47,7 +47,7 @@ class ChangePolicy {
   virtual ~ChangePolicy() = default;
   /// Adds the policy's requests after the step in `view` to `change`. Collective.
   virtual void consider(const RunView& view, Trainer& trainer, Change& change) = 0;
-  /// Called after `change` was adopted, with the durations in `adoption`.
+  /// Called after `change` has been adopted, with the durations in `adoption`.
   virtual void adopted(const Change& /*change*/, const Adoption& /*adoption*/) {}
   /// Called at the end of the run; returns the remaining events.
   virtual std::vector<RunEvent> closing() { return {}; }

@@ -96,7 +96,7 @@ double largest_sum(Communicator& world, const std::vector<BlockSquares>& blocks)
   return most;
 }
 
-/// The exponent of the power of two that scales values of at most `most` below 2^kBits.
+/// The exponent of the power of two that scales values of at most `most` to below 2^kBits.
 int exponent_for(double most) {
   int exponent = 0;
   std::frexp(most, &exponent);
@@ -114,7 +114,7 @@ int layer_of(const ModelSpec& model, const Bucket& bucket) {
   return end == model.layer_ends.end() ? -1 : static_cast<int>(end - model.layer_ends.begin());
 }
 
-/// Describes `plan`: the fraction of weight gradients skipped by each stage, and step ratios.
+/// Describes `plan`: the fraction of weight gradients that each stage skips, and step-time ratios.
 nlohmann::ordered_json skip_facts(const SkipPlan& plan) {
   std::vector<double> shares;
   for (const SkipGroup& group : plan.groups)

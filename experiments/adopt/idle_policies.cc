@@ -66,7 +66,7 @@ std::string pace_text(const FreezeRules& rules, const FreezePoints& points) {
   return fmt::format("freeze.policy = \"{}\" decides {}", rules.name, pace);
 }
 
-/// Warns about options whose time is after the last decision; empty if there are none.
+/// A warning about options whose time is after the last decision; empty if there are none.
 std::string unreached_text(const FreezeRules& rules, const FreezePoints& points) {
   if (rules.policy->unreached == nullptr) return "";
   const FreezeRecord end = decision_point(rules, points, decisions(points));

@@ -99,8 +99,8 @@ void Repartition::consider(const RunView& view, Trainer& trainer, Change& change
   settled_ = std::min(settled_ + 1, kMeasuredSteps);
   wanted_.reset();
   if ((!change.next && !view.due(config_.elastic.every)) || settled_ < kMeasuredSteps) return;
-  // A run with a larger run.steps may resume from here, and must then have made the same decisions
-  // as a run of that length. With measured times, a change after the last step never pays off.
+  // A run may resume from here with a larger run.steps, and must then have made the same decisions
+  // as if it had been that long. With measured times, a change after the last step never pays off.
   if (policy_.by_times && view.step == view.steps) return;
   if (std::optional<RunEvent> event = outcome()) change.events.push_back(std::move(*event));
   const double began = concertina::now();
@@ -270,7 +270,7 @@ void Repartition::probe(Trainer& trainer) {
   probe_move(trainer.world(), trainer.tensors(), trainer.tensor_memory(), hosts,
              trainer.assignment(), machine.moves);
   links_ =
-      machine_from_json(gather_json(trainer.world(), to_json(machine))[0], "the probe of rank 0");
+      machine_from_json(gather_json(trainer.world(), to_json(machine))[0], "rank 0's probe");
 }
 
 /// The bytes that each rank may use: what it has allocated, plus its share of the free memory.

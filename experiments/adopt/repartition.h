@@ -71,8 +71,8 @@ class Repartition final : public ChangePolicy {
   std::optional<double> wanted_;        // the same, as predicted by this step's decision
   bool moves_ = false;                  // whether that decision changes the layout
   std::vector<std::size_t> different_;  // ranks that are slower or faster than the others
-  double rebuild_ = 0;         // seconds of the last change, excluding state moves, on this rank
-  double move_factor_ = 1;     // measured time of that move / time predicted by the probe
+  double rebuild_ = 0;         // seconds for the last change, excluding state moves, on this rank
+  double move_factor_ = 1;     // measured time of these moves / time predicted by the probe
   MoveRates predicted_rates_;  // used by the newest prediction
   nlohmann::json layout_;      // the layout that the run changed to (layout_json()), or null
   int world_ = 0;

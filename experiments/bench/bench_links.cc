@@ -16,7 +16,7 @@ LinkCosts median_link(const std::vector<LinkCosts>& links) {
     std::vector<double> values;
     for (const LinkCosts& link : links) values.push_back(link.*metric);
     std::sort(values.begin(), values.end());
-    return values[values.size() / 2];  // never the mean of a number and infinity
+    return values[values.size() / 2];  // a measured value: the mean of two might be infinite
   };
   if (links.empty()) return {};
   return {of(&LinkCosts::latency), of(&LinkCosts::bandwidth), of(&LinkCosts::send_cpu),

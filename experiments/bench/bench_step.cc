@@ -37,7 +37,7 @@ class ProductsAlone {
   double flops() const;
   /// Total durations of a step's products.
   struct Seconds {
-    double best = 0;   // each by the faster of a single oneDNN call (fp32) and our tiles
+    double best = 0;   // each with the faster of a single oneDNN call (fp32) and our tiles
     double tiles = 0;  // with our tiles
   };
   /// Uses the minimum of a few runs of each product. Attention products are assumed to run at the
@@ -208,10 +208,10 @@ Json breakdown(const Profile& profile, double steps) {
   return kernels;
 }
 
-/// The times in seconds of all measured rounds. A round runs each of the compared variants once.
+/// The times of all measured rounds, in seconds. A round runs each of the compared variants once.
 struct Rounds {
   std::vector<double> step, products, tiles, bound, single;
-  std::vector<double> issued;  // without graphs, if there are any
+  std::vector<double> issued;  // without graphs, if the step uses any
   double flops = 0;            // of this rank's products in a step
 
   static double ratio(const std::vector<double>& a, const std::vector<double>& b) {

@@ -21,7 +21,7 @@ struct BenchOptions {
 /// `gemm_flops`, which describe the rank itself. Keys: step_ms, tokens_per_s (medians); gemm_flops
 /// (per step); gemm_ms (the busiest rank's products alone, each by the faster of our tiles and one
 /// oneDNN call), gemm_limit = gemm_ms / step_ms; tiles_ms and tiles_limit, the same in our tiles;
-/// peak_bytes. With more than one rank also single_tokens_per_s (rank 0 computes the whole batch
+/// peak_bytes. With more than one rank, also single_tokens_per_s (rank 0 computes the whole batch
 /// while the other ranks are idle), scaling (speed-up over rank 0 alone / ranks), bound_ms (the
 /// schedule's makespan with the measured durations of F, I, W, B and STEP, without waits and
 /// transfers) and schedule_efficiency = bound_ms / step_ms. With CUDA graphs also issued_ms (a step
@@ -30,7 +30,7 @@ struct BenchOptions {
 nlohmann::ordered_json bench_step(const RunConfig& config, Communicator& world,
                                   const BenchOptions& options);
 
-/// The model's config keys in the project's published benchmarks, as "table.key=value".
+/// Config keys that define the model in the project's published benchmarks, as "table.key=value".
 std::vector<std::string> bench_model();
 
 /// Formats the result as a table.

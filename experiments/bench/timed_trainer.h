@@ -1,5 +1,5 @@
 // Training on random samples, to benchmark whole steps. Invariant: it only trains, and times its
-// kernels by their clock, without data files, checkpoints or logs.
+// kernels with the backend's clock; it has no data files, checkpoints or logs.
 #pragma once
 
 #include <memory>

@@ -176,7 +176,7 @@ void AutoCache::try_places() {
   tried_ = units;
   for (int s = 0; s < layout_.stage_count(); ++s)
     if (Stage* stage = trainer_.engine().stage(s); stage != nullptr && stage->first_unit() == 0) {
-      // Emulated rounding removes most differences, but not all, so a trial may miss the others.
+      // Emulated rounding removes most differences, but not all, so a trial may miss the rest.
       alike_ = alike_ && (per_microbatch_ == 1 || !trainer_.backend().emulates(model.activation)) &&
                same_in_any_place(*stage, units, model, source_, trainer_.tensor_memory());
       return;

@@ -37,7 +37,7 @@ class AutoCache final : public FrozenOutputs {
   struct Options {
     std::shared_ptr<const Dataset> dataset;
     std::string numerics;  // whatever determines the bits besides the model and its weights
-    /// Called with each decision, if set, for events.jsonl after step `step`.
+    /// If set, called with each decision made after step `step`, for events.jsonl.
     std::function<void(std::int64_t step, nlohmann::ordered_json details)> decided;
   };
 
@@ -118,7 +118,7 @@ class AutoCache final : public FrozenOutputs {
   std::int64_t decide_at_ = 0;     // step
   std::vector<int> lengths_;       // numbers of units of prefixes, newest first, distinct
   std::vector<Prefix> prefixes_;   // whose entries are valid; on ranks that begin a pipeline
-  std::vector<int> microbatches_;  // those that begin on this rank
+  std::vector<int> microbatches_;  // that begin on this rank
 
   // The samples of the current step, indexed by their position in the step's batches.
   std::int64_t step_ = -1, next_step_ = -1;

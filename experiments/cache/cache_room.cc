@@ -41,7 +41,7 @@ nlohmann::ordered_json to_json(const CacheUse& use) {
 
 namespace {
 
-/// Explains why some samples had to be computed, apart from faults.
+/// Explains why samples had to be computed, for reasons other than faults.
 std::string why_computed(const CacheUse& use) {
   if (use.misses == 0 || use.samples == 0) return "";
   const auto number = [](std::uint64_t value) { return grouped(static_cast<std::int64_t>(value)); };

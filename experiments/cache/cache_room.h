@@ -1,4 +1,4 @@
-// The number of entries that fit in the budgets of [cache], computed before any file is created.
+// The number of entries that fit within the [cache] budgets, computed before any file is created.
 // Invariant: pure; the same on every rank.
 #pragma once
 
@@ -38,7 +38,7 @@ struct CacheRoom {
 
 /// Whether a budget is set and something is frozen at some point.
 bool uses_cache(const RunConfig& config);
-/// The reason why a budget has no effect; empty if it has one, or if there is no budget.
+/// The reason why a budget has no effect; empty if it has an effect, or if no budget is set.
 std::string idle_cache(const RunConfig& config);
 
 /// Returns zeros unless uses_cache(). `samples`: number of samples over all views. Throws

@@ -35,7 +35,7 @@ std::int64_t SlotPlan::before(std::uint64_t epoch, std::uint64_t sample) {
   return table(view, epoch)[sample];
 }
 
-/// Computes the table of the view's next epoch from the accesses during its newest epoch.
+/// Computes the table for the view's next epoch from the accesses during its newest epoch.
 void SlotPlan::advance(View& view) {
   order_(view.epoch, now_);
   order_(view.epoch + views_.size(), next_);

@@ -28,7 +28,7 @@ using Runner = std::function<int(MpiEnvironment& mpi)>;
 
 struct Command {
   const char* help;
-  /// Adds the options to `app`; the runner owns them, so that they outlive parsing.
+  /// Adds the options to `app`; the runner owns their values, which therefore outlive parsing.
   std::function<Runner(CLI::App& app)> add;
 };
 
@@ -40,7 +40,7 @@ struct CommandOptions {
   /// Whether `option` is on the command line.
   bool given(const char* option) const { return app->count(option) > 0; }
   /// As with config keys, options without effect are errors. If `option` is given, needs() throws
-  /// Error{bad_input} unless `other` is `there`, and excludes() throws if it is.
+  /// Error{bad_input} unless `other` is present (`there`), and excludes() throws if it is present.
   void needs(const char* option, const std::string& other, bool there) const;
   void excludes(const char* option, const std::string& other, bool there) const;
 };
@@ -83,7 +83,7 @@ void require_output(const std::string& path, const std::string& option);
 /// Throws Error{bad_input} with `fix` if `path` exists.
 void require_nothing_at(const std::string& path, const std::string& fix);
 
-/// Runs `body`. If it throws an error about a config key, adds the place where the key was set,
+/// Runs `body`. If `body` throws an error about a config key, adds the place where the key was set,
 /// because the code that reports an error may know only the key.
 int with_places(const RunConfig& config, const std::function<int()>& body);
 

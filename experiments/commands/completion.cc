@@ -127,7 +127,7 @@ void add_values(const CLI::Option& option, const std::string& text, Words& resul
 
 void add_options(const CLI::App& app, Words& result) {
   for (const CLI::Option* option : app.get_options())
-    if (!option->get_group().empty())  // otherwise hidden from the help, too
+    if (!option->get_group().empty())  // otherwise the help also hides it
       for (const std::string& name : option->get_lnames()) result.insert("--" + name);
 }
 

@@ -27,7 +27,7 @@ struct EvalOptions : ConfigOptions {
   std::string split = "validation";  // or "test"
   std::vector<std::string> text;     // replaces the run's text
   std::vector<std::string> files;    // replace the run's files; entirely held out
-  std::int64_t step = -1;            // step of the checkpoint; -1: best if kept, or newest
+  std::int64_t step = -1;            // of the checkpoint; -1: the best if kept, else the newest
   bool newest = false;               // evaluate the newest checkpoint instead of the best
   std::string predictions;           // CSV with a row for each sample; empty: none
   std::string logits;                // directory for the model's outputs; empty: none

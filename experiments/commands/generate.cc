@@ -11,7 +11,7 @@
 namespace concertina {
 namespace {
 
-constexpr int kTokens = 200;  // used if generate.tokens is 0, which is for the end of `train`
+constexpr int kTokens = 200;  // used if generate.tokens is 0, a value meant for the end of `train`
 
 struct GenerateOptions : ConfigOptions {
   bool newest = false;  // instead of the best

@@ -37,7 +37,7 @@ int run_in_python(const CLI::App& app, const std::map<std::string, std::string>&
 /// module prints its errors.
 int call_python(const std::string& name, const std::map<std::string, std::string>& options,
                 const nlohmann::ordered_json& data);
-/// Does the same with the module and options of `app`, as in run_in_python(), and `more`.
+/// Does the same for the command of `app` (see run_in_python()), with `more` as extra options.
 int call_python(const CLI::App& app, const nlohmann::ordered_json& data,
                 const std::map<std::string, std::string>& more = {});
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kQuickstartRanks = 4;  // two stages of two replicas
+constexpr int kQuickstartRanks = 4;  // two replicas of two stages each
 constexpr const char* kNext = R"(
 To continue, in this directory:
   {0} report {1} --serve      # shows where the time went, in a browser

@@ -25,8 +25,8 @@ int run_report(const ReportOptions& options) {
 
 void add_report_options(CLI::App& app, ReportOptions& options) {
   app.add_option("run", options.run,
-                 "run directory, or a folder of runs, for an index of them; with --serve, also a "
-                 "study's folder (default: runs)")
+                 "run directory, or a folder of runs to list on an index page; with --serve, also "
+                 "a study's folder (default: runs)")
       ->type_name("RUN");
   app.add_option("--output,--out", options.output,
                  "file to write: a page, or a picture of the timelines (.svg, .pdf or .png) "

@@ -23,7 +23,7 @@ namespace concertina {
 
 /// Option values of every registry entry, by entry name.
 using EntryOptions = std::map<std::string, OptionValues, std::less<>>;
-/// Default options of all model families, optimizers and learning rate schedules.
+/// Default options of all model families, optimizers and learning-rate schedules.
 EntryOptions family_options();
 EntryOptions optimizer_options();
 EntryOptions lr_options();
@@ -79,7 +79,7 @@ std::string files_key(const RunConfig& config);
 std::vector<std::string> data_files(const RunConfig& config);
 /// The resolved value of data.documents, never "auto".
 std::string documents_of(const RunConfig& config);
-/// Whether the values of a key are data paths, so that the files' content matters, not their names.
+/// Whether the values of a key are data paths: the files' contents matter, but not their names.
 bool names_data(std::string_view key);
 /// The step that reaches the final learning rate: `lr.steps`, or `run.steps` where that is 0.
 std::int64_t lr_steps(const RunConfig& config);

@@ -35,11 +35,11 @@ struct Range {
 
 /// What a key affects, and therefore whether a resume, another rank or another trial may change it.
 enum class KeyRole : std::uint8_t {
-  of_section,  // the usual role of the keys of its section
+  of_section,  // the usual role of keys in its section
   other,       // affects neither the bits of a run nor the location of its files
   numbers,     // affects the bits: a resume with a different value is refused
   changeable,  // affects the bits, but a resume may change it
-  files,       // names data; its content matters, not its name
+  files,       // names data; the contents matter, not the name
   check,       // determines which data is accepted, not how it is used
   run_name,    // the name of the run
   run_place,   // a location for the run's files, which may differ by host

@@ -8,11 +8,11 @@
 
 namespace concertina {
 
-/// Returns `config` with the layout keys in `keys`, such as "parallel.pp=1 parallel.dp=2". Allowed
-/// are freeze.units and the keys of [parallel] except the transport. If `keys` sets any of pp, dp,
-/// chunks, spare and layout, the rest of these are reset to their defaults. `place` names the
-/// source in errors, such as "--to". Throws Error{bad_input} for other keys and if validate()
-/// refuses the result.
+/// Returns `config` with the layout keys in `keys`, such as "parallel.pp=1 parallel.dp=2": keys of
+/// [parallel] except the transport, and freeze.units. If `keys` sets any of pp, dp, chunks, spare
+/// and layout, the rest of these are reset to their defaults. `place` names the source in errors,
+/// such as "--to". Throws Error{bad_input} if there are other keys, or if validate() refuses the
+/// result.
 RunConfig with_layout_keys(RunConfig config, const std::string& keys, const std::string& place);
 
 }  // namespace concertina

@@ -91,13 +91,13 @@ void read_config(std::string_view toml, const std::string& source, RunConfig& co
 
 void read_config_file(const std::string& path, RunConfig& config) {
   constexpr std::uint64_t kMostBytes = 16 << 20;
-  read_config(read_input_file(path, kMostBytes, "@FILE.toml names an existing TOML file"), path,
+  read_config(read_input_file(path, kMostBytes, "@FILE.toml with an existing TOML file"), path,
               config);
 }
 
 namespace {
 
-/// The program version that last launched the run in `path`, or empty if unknown.
+/// The program version that last launched the run in `path`; empty if unknown.
 std::string version_of_run(const std::string& path) {
   std::string version;
   std::uint64_t from = 0;

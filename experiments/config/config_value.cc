@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kForm =
     "a list of pipelines, each {stages = [{rank = 0, units = [0, 4]}, ...], microbatches = [0, 4]}";
 
-/// Reads parallel.layout. Whether it covers all units and microbatches is checked elsewhere.
+/// Reads parallel.layout. Whether a layout covers all units and microbatches is checked elsewhere.
 class LayoutReader {
  public:
   explicit LayoutReader(const TomlSource& source) : source_(source) {}

@@ -135,7 +135,7 @@ double limit_of(int resource) {
   return ::getrlimit(resource, &limit) == 0 ? static_cast<double>(limit.rlim_cur) : 0;
 }
 
-/// Examines a host; values that cannot be read are 0 or empty. All ranks sleep meanwhile, so that
+/// Examines a host; values that cannot be read are 0 or empty. All ranks sleep meanwhile, so any
 /// work on the `usable` CPUs comes from other processes.
 nlohmann::json look_at_host(int ranks, const std::set<int>& usable) {
   std::string processor = cpu_model();
@@ -214,7 +214,7 @@ void measure_writes(const std::string& directory, nlohmann::json& host, DiskSpee
   ::unlink(file.path().c_str());
   const std::vector<std::byte> data(kPiece, std::byte{1});
   host["reserves"] = ::fallocate(file.descriptor(), 0, 0, kPage) == 0 || errno == ENOSPC;
-  std::vector<double> seconds;  // per synchronous write, because others may write meanwhile
+  std::vector<double> seconds;  // of each synchronous write; the median counts: others may write
   double start = now(), end = start + kSeconds;
   for (double before = start; seconds.size() < kMost && before < end; before = now()) {
     file.write_at(0, std::span(data).first(kPage));
@@ -315,7 +315,7 @@ std::optional<int> opponent(int host, int round, int hosts) {
 
 nlohmann::json measure_cluster(MpiEnvironment& mpi, const std::string& directory, int threads) {
   Communicator& world = mpi.world();
-  constexpr std::chrono::seconds kSilence{24};  // the launch aborts after a quarter more
+  constexpr std::chrono::seconds kSilence{24};  // the launch aborts after 1.25 times this
   const auto end = [&](const std::string& report) { end_hung_launch(world.rank(), report); };
   auto watchdog = std::make_unique<Watchdog>(world.rank(), kSilence, end);
   watchdog->at("gathers the results of ranks");

@@ -16,13 +16,13 @@
 
 namespace concertina {
 
-/// Held-out tokens per batch as counted by `eval.batches` and `eval.periodic_batches`, independent
+/// Held-out tokens in each batch that `eval.batches` and `eval.periodic_batches` count, independent
 /// of batch.global and model.context.
 inline constexpr std::int64_t kEvaluationBatch = 4096;
 
 /// Batches that `train` evaluates if eval.batches is -1; a few seconds for a small model.
 inline constexpr std::int64_t kDefaultBatches = 16;
-/// HeldOut::batches for `train`, at its end and before that.
+/// HeldOut::batches for `train`: at its end, and periodically before that.
 std::int64_t final_batches(const EvalSection& eval);
 std::int64_t periodic_batches(const EvalSection& eval);
 
@@ -31,7 +31,7 @@ std::int64_t periodic_batches(const EvalSection& eval);
 struct HeldOut {
   Split split = Split::validation;  // or test
   std::int64_t batches = 0;
-  /// Called during the evaluation with the numbers of finished and all targets, and seconds so far.
+  /// Called during evaluation with the number of finished targets, the total, and elapsed seconds.
   std::function<void(std::int64_t done, std::int64_t of, double seconds)> progress{};
 };
 
@@ -59,19 +59,18 @@ Measure measure_of(const RunConfig& config, const Dataset& dataset, const Tokeni
 /// evaluation has no measure.
 nlohmann::ordered_json measure_json(const Validation& validation);
 
-/// Receives the logits of one held-out sample, of one row or of all its rows, on the rank that has
-/// them.
+/// Receives the logits for one row or for all rows of a held-out sample, on the rank that has them.
 using SampleLogits = std::function<void(std::uint64_t sample, std::span<const float> logits)>;
 
 /// "nats per target", or "per target" for squared errors.
 std::string_view loss_unit(const RunConfig& config);
 /// "440,440 targets", "32,768 of 440,440 targets".
 std::string text_share(const Validation& validation);
-/// ", accuracy 96.43%, matthews_correlation 0.9283": all metrics, or empty without any.
+/// ", accuracy 96.43%, matthews_correlation 0.9283": all metrics; empty if there are none.
 std::string metrics_text(const Validation& validation);
 
-/// Keys: classes (names, if any) and confusion (by label, then prediction). Empty without classes,
-/// or with more than 100.
+/// Keys: classes (names, if any) and confusion (by label, then prediction). Empty if there are no
+/// classes, or more than 100.
 nlohmann::ordered_json confusion_json(const Validation& validation,
                                       std::span<const std::string> names);
 /// Formats the confusion matrix as a table, for at most 10 classes.

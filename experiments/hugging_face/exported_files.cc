@@ -25,7 +25,7 @@ ExportJson kept_json(const RunConfig& config, const char* name) {
   return parse_strict_object(read_file(path, kMostConfigBytes), path);
 }
 
-/// A text may have at most model.context tokens: there are no positions beyond that.
+/// A text may have at most model.context tokens, since there are no further positions.
 std::string generation_text(const RunConfig& config) {
   ExportJson file = kept_json(config, kGenerationConfig);
   const auto tokenizer = tokenizer_of(config);

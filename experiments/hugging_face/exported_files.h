@@ -9,8 +9,8 @@
 
 namespace concertina {
 
-/// exported_tokenizer(); generation_config.json of a causal model; preprocessor_config.json of a
-/// model that reads images, with the run's mean and deviation, or the original model's.
+/// The files of exported_tokenizer(); if the model is causal, generation_config.json; if it reads
+/// images, preprocessor_config.json with the run's or the original model's mean and deviation.
 FileTexts exported_files(const RunConfig& config);
 
 /// transformers' pipeline for the model, such as "text-classification"; empty if there is none.

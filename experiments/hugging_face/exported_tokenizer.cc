@@ -44,7 +44,7 @@ std::string unused_name(const Tokenizer& tokenizer, std::string name) {
 
 /// Adds the marks that the run puts around texts, and all tokens after the vocabulary, so that ids
 /// are contiguous. A token that also occurs in texts gets no role: transformers would search texts
-/// for it before all others.
+/// for it before it looks for other tokens.
 void add_marks(const SentenceEncoder& encoder, const Tokenizer& tokenizer, Specials& all) {
   struct Role {
     SpecialToken token;
@@ -135,7 +135,7 @@ FileTexts exported_tokenizer(const RunConfig& config) {
   if (marked) text = with_marks(*text, specials.names, tokenizer->vocabulary(), around, where);
   if (text) files[kTokenizerJson] = *text;
   files[kTokenizerConfig] = settings_of(config, files, specials, marked || made);
-  // The settings include these files, which would override them.
+  // The settings include the contents of these files, which would override them.
   for (const char* other : {kSpecialTokensMap, "generation_config.json"}) files.erase(other);
   if (text) files.erase("added_tokens.json");
   return files;

@@ -13,7 +13,7 @@ struct Harmless {
 };
 
 constexpr Harmless kHarmless[] = {
-    {"read where it is needed",
+    {"read where they are needed",
      {"architectures", "model_type", "num_labels", "problem_type", "is_decoder",
       "add_cross_attention", "tie_word_embeddings"}},
     {"origin of the file",
@@ -27,7 +27,7 @@ constexpr Harmless kHarmless[] = {
     {"return values of transformers' classes",
      {"return_dict", "output_attentions", "output_hidden_states", "output_past", "use_cache",
       "output_scores", "return_dict_in_generate"}},
-    {"how transformers loads or runs it",
+    {"how transformers loads or runs the model",
      {"torchscript", "_attn_implementation", "_attn_implementation_autoset",
       "chunk_size_feed_forward", "use_return_dict", "is_encoder_decoder", "tie_encoder_decoder",
       "cross_attention_hidden_size", "tf_legacy_loss", "xla_device"}},

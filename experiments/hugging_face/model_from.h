@@ -9,11 +9,11 @@
 
 namespace concertina {
 
-/// The run that model.from names; nullopt for a folder with a config.json. Input error: neither.
+/// The run in model.from; nullopt if it is a folder with a config.json. Input error: it is neither.
 std::optional<StoredRun> model_from_run(const RunConfig& config);
 
-/// Takes the keys of [model] from model.from, if that is not empty. A config that sets them all,
-/// such as a run's own config.toml, stays as it is, since the source may no longer exist.
+/// Takes the keys of [model] from model.from, if it is not empty. A config that sets them all, such
+/// as a run's own config.toml, is left unchanged, since the source may no longer exist.
 void adopt_model_from(RunConfig& config);
 
 /// Copies model.from's config.json, if any, to the run.

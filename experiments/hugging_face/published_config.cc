@@ -78,7 +78,7 @@ void check_rules(const PublishedConfig& published) {
     if (!known.contains(key) && !is_harmless(key))
       throw_input(fmt::format("unknown key '{}' of a {} model, which may change results",
                               key.substr(0, 60), published.type),
-                  published.path, "remove it from config.json if it does not");
+                  published.path, "remove it from config.json if it does not change results");
 }
 
 std::string all_types() {
@@ -138,7 +138,7 @@ std::string task_of_architecture(const PublishedConfig& published, const Publish
               published.path, "one of: " + all);
 }
 
-/// Selects the task for an architecture with several, as transformers does in training. Without
+/// Selects one of an architecture's several tasks, as transformers does in training. Without
 /// problem_type, a single class means regression.
 std::string task_of_problem(const PublishedConfig& published) {
   const auto declared = published.values.find("problem_type");
@@ -301,7 +301,7 @@ void adopt_published(const PublishedConfig& published, RunConfig& config) {
   if (!published.task.empty()) adopt_text("model.task", published.task);
   std::set<std::string> done;
   for (const KeyMapping& key : published.table->keys) {
-    // The number of classes of a head that is missing or replaced.
+    // Skips the number of classes of a head that is missing or replaced.
     if (key.ours == "model.classes" && !keeps_classes(published.task, config)) continue;
     if (done.insert(std::string(key.ours)).second)
       adopt_key(published, std::string(key.ours), config);

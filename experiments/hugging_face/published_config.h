@@ -28,8 +28,8 @@ struct PublishedConfig {
   std::set<std::string> nulls;  // the keys that are null
   const HuggingFace* table = nullptr;
 
-  /// The number of rows of the position table before the first position; `default_value`: the
-  /// default for the type.
+  /// The number of rows in the position table before that of the first position; `default_value`:
+  /// the default for the type.
   std::int64_t rows_before(std::int64_t default_value) const;
 };
 
@@ -53,7 +53,7 @@ PublishedConfig read_published_config(const std::string& folder);
 void adopt_published(const PublishedConfig& published, RunConfig& config);
 
 /// Whether `key` of a config.json, or an object that contains it, does not affect the results of
-/// any model: "task_specific_params.text-generation".
+/// any model; for example, "task_specific_params.text-generation" does not.
 bool is_harmless(std::string_view key);
 
 }  // namespace concertina

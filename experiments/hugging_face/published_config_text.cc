@@ -129,8 +129,8 @@ std::optional<PublishedConfig> kept_config(const RunConfig& config) {
   return read_published_config(kept_folder(config));
 }
 
-/// The content of the model's own config.json besides what we would write, such as special tokens,
-/// and the class names if their number is unchanged; empty for another type.
+/// The parts of the model's original config.json that we would not write, such as special tokens,
+/// and the class names if their number is unchanged; empty if the type differs.
 PublishedJson kept_rest(const RunConfig& config, const HuggingFace& table, std::string_view task) {
   const std::optional<PublishedConfig> kept = kept_config(config);
   if (!kept || kept->table != &table) return PublishedJson::object();
@@ -149,7 +149,7 @@ PublishedJson kept_rest(const RunConfig& config, const HuggingFace& table, std::
   return file;
 }
 
-/// id2label and label2id in the form of config.json.
+/// id2label and label2id in the format of config.json.
 PublishedJson numbered(const std::vector<std::string>& names) {
   PublishedJson file;
   for (std::size_t label = 0; label < names.size(); ++label) {
@@ -219,7 +219,7 @@ const Entry<HuggingFace>& hugging_face_of(const RunConfig& config) {
   const std::optional<PublishedConfig> kept = kept_config(config);
   const std::string_view kept_type = kept ? std::string_view(kept->type) : "";
   const Entry<HuggingFace>* found = nullptr;
-  // Prefers a type that supports the task over the type that the model came as.
+  // Prefers a type that supports the task over the model's original type.
   const auto worth = [&](const Entry<HuggingFace>& entry) {
     return 2 * (architecture_of(entry.value, config) != nullptr) + (entry.name == kept_type);
   };
@@ -234,7 +234,7 @@ const Entry<HuggingFace>& hugging_face_of(const RunConfig& config) {
   throw_input(
       all.empty()
           ? fmt::format("transformers has no model for the family {}", config.model.family)
-          : fmt::format("no transformers type has all options of this {}", config.model.family),
+          : fmt::format("no transformers model has all options of this {}", config.model.family),
       config.where("model.family"),
       all.empty() ? fmt::format("one of: {}", fmt::join(names_of(published_models()), ", "))
                   : "the options of one of these: " + all);

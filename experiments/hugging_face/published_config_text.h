@@ -17,15 +17,15 @@ std::string kept_folder(const RunConfig& config);
 /// The copied text if it agrees with `config` and `type`; otherwise nullopt.
 std::optional<std::string> kept_published_config(const RunConfig& config, const std::string& type);
 
-/// The number of rows of the position table before the first position: as in the kept config.json
-/// if the model is stored as the same type again, otherwise `default_value`, the type's default.
+/// The number of rows in the position table before that of the first position: as in the kept
+/// config.json if the model is stored as the same type again, otherwise `default_value`.
 std::int64_t rows_before_positions(const RunConfig& config, std::int64_t default_value);
 
 /// The text of a config.json for the model of `config`. Input errors: a family or task for which
 /// transformers has no model. `type`: the type of the weights, such as "float32".
 std::string published_config_text(const RunConfig& config, const std::string& type);
 
-/// The type as which the model of `config` is stored, and its table: the original type, or the
+/// The type under which the model of `config` is stored, and its table: the original type, or the
 /// first type that can express the model completely. Input error: no type can.
 const Entry<HuggingFace>& hugging_face_of(const RunConfig& config);
 

@@ -10,10 +10,10 @@
 
 namespace concertina {
 
-/// One of their tensors: columns [column, column + columns) of ours.
+/// A tensor of the published model: columns [column, column + columns) of our tensor.
 struct PublishedPiece {
   std::string name;
-  std::vector<std::int64_t> shape;  // of their tensor
+  std::vector<std::int64_t> shape;  // of the published tensor
   std::int64_t column = 0, columns = 0;
 };
 
@@ -27,14 +27,14 @@ class PublishedPieces {
   std::int64_t elements() const { return rows_ * columns_; }
   /// Whether a tensor of `shape` matches `piece`, possibly with more rows at its end if allowed.
   bool fits(const PublishedPiece& piece, const std::vector<std::int64_t>& shape) const;
-  /// The index of the first of their elements that ours contains, and the number of such elements.
+  /// The index of the first element of `piece` that our tensor contains, and the number of these.
   std::int64_t first(const PublishedPiece& piece) const;
   std::int64_t count(const PublishedPiece& piece) const { return rows_ * piece.columns; }
 
   /// Copies `theirs`, elements [first, first + count) of `piece`, into `ours` [rows, columns].
   void place(const PublishedPiece& piece, std::span<const float> theirs,
              std::span<float> ours) const;
-  /// Collects all elements of `piece` from ours; elements that ours lacks are 0.
+  /// Collects all elements of `piece` from `ours`; elements that `ours` lacks are 0.
   void collect(const PublishedPiece& piece, std::span<const float> ours,
                std::vector<float>& theirs) const;
 
@@ -42,7 +42,7 @@ class PublishedPieces {
   /// Our column for column `index` of a piece with n columns.
   std::int64_t column_of(std::int64_t index, std::int64_t n) const;
 
-  /// Whether their rows are parts of our rows.
+  /// Whether each row of a piece is part of one of our rows.
   bool by_rows() const { return !rule_.transposed && rule_.interleaved_heads == 0; }
 
   TensorMapping rule_;
@@ -50,7 +50,7 @@ class PublishedPieces {
   std::vector<PublishedPiece> pieces_;
 };
 
-/// The number of elements of a shape.
+/// The number of elements in a tensor of this shape.
 std::int64_t elements_of(std::span<const std::int64_t> shape);
 
 }  // namespace concertina

@@ -62,7 +62,7 @@ PublishedWeights::PublishedWeights(const std::string& folder, const PublishedCon
   const auto shapes = parameter_shapes(config);
   for (const auto& [ours, shape] : shapes) {
     const auto rule = std::ranges::find(rules, ours, &TensorMapping::ours);
-    // If config.json names no architecture with a head, the tensors that exist decide.
+    // If config.json names no architecture with a head, a head is read if its tensors exist.
     const bool of_task = published.task.empty() ? rule != rules.end() && is_stored(*rule)
                                                 : published.task == config.model.task;
     if (is_new(config, ours) || (is_of_classes(ours) && !of_task)) {
@@ -176,7 +176,7 @@ bool PublishedWeights::read(const std::string& ours, std::span<float> out) const
 
 namespace {
 
-/// The part of one of our tensors that one of theirs fills.
+/// The part of one of our tensors that a published tensor fills.
 struct Destination {
   const PublishedPieces* of = nullptr;
   const PublishedPiece* piece = nullptr;

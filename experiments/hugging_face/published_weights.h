@@ -49,11 +49,11 @@ class PublishedWeights {
   }
 
   SafetensorsFolder folder_;
-  std::string body_;                                // prefix that is missing in their names
+  std::string body_;                                // prefix that the folder's names lack
   std::map<std::string, PublishedPieces> sources_;  // by our name
   std::map<std::string, std::string> old_names_;    // names in the folder, keyed by current names
   std::vector<std::string> missing_, left_out_;
-  std::vector<std::pair<std::string, std::string>> copies_;  // their names
+  std::vector<std::pair<std::string, std::string>> copies_;  // published names
 };
 
 /// Shapes of the parameters of a config's model, by name.
@@ -63,7 +63,7 @@ std::map<std::string, std::vector<std::int64_t>> parameter_shapes(const RunConfi
 using ReadOurs = std::function<void(const std::string& ours, std::span<float> out)>;
 
 /// Writes config.json and the weights to `folder`, one tensor at a time, as `type` (f32 or bf16),
-/// in files of at most `most` tensor bytes each; in one file if 0. `untied`: untied_table().
+/// in files of at most `most` tensor bytes each (0: in one file). `untied`: untied_table().
 void write_published(const std::string& folder, const RunConfig& config, StoredType type,
                      const ReadOurs& read, std::uint64_t most = 0, const std::string& untied = "");
 

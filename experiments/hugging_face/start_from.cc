@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kKey = "model.from";
 
-/// Checks that model.from is a run on all ranks or a folder on all ranks, as code paths differ.
+/// Checks that model.from is a run on all ranks or a folder on all ranks: their code paths differ.
 void require_same_kind(Communicator& world, bool run) {
   const std::vector<nlohmann::json> runs = gather_json(world, run);
   const auto rank_with = [&](bool kind) {
@@ -34,7 +34,7 @@ void require_same_kind(Communicator& world, bool run) {
               std::string(kKey), "the same files on every host");
 }
 
-/// `files`: returns the files that determine all weights. Collective.
+/// `files` returns the files that determine all weights. Collective.
 void require_same_model(Communicator& world,
                         const std::function<std::vector<std::string>()>& files) {
   std::optional<Corpus> corpus;
@@ -56,7 +56,7 @@ void read_weights(State& state, const std::string& source,
       if (!read(original < 0 ? tensor.name : buckets[at(original)].name, values)) continue;
       // Checkpoints refuse larger values as well: their squares overflow.
       if (!std::ranges::all_of(values, [](float value) { return std::abs(value) < 0x1p64F; }))
-        throw_input(fmt::format("the weights of {} contain a NaN, infinity or value above 2^64",
+        throw_input(fmt::format("the weights of {} contain NaN, infinity or a value above 2^64",
                                 tensor.name),
                     source, "a model with finite weights");
       mirror.upload();
@@ -85,7 +85,7 @@ void log_tokenizer(const ModelSpec& model, const RunConfig& config) {
         "the model has no tokenizer, so text is read as bytes; set data.tokenizer to use one");
 }
 
-/// Logs dropout keys for heads that have no effect, since heads use model.dropout.
+/// Logs the dropout keys of the head, which have no effect, since heads use model.dropout.
 void log_head_dropouts(const PublishedConfig& published, const RunConfig& config) {
   for (const auto& [key, default_value] : published.table->head_dropouts) {
     const auto declared = published.values.find(std::string(key));
@@ -94,7 +94,7 @@ void log_head_dropouts(const PublishedConfig& published, const RunConfig& config
                                                                     : parse_json(default_value);
     if (value.is_number() && value != config.model.dropout &&
         task_of(config.model.family, config.model.task).classes)
-      log::info("{} = {} of the model is not used: its head uses model.dropout = {}", key,
+      log::info("the model's {} = {} is not used: its head uses model.dropout = {}", key,
                 value.dump(), config.model.dropout);
   }
 }

@@ -28,8 +28,8 @@ bool exists_in(const fs::path& folder, const char* name) {
   return fs::exists(folder / name, ignored);
 }
 
-/// The directory at `path`; if it is a file of a checkpoint, such as the manifest, the checkpoint;
-/// nullopt if it does not exist.
+/// The directory at `path`, or the checkpoint if `path` is a file in one, such as the manifest;
+/// nullopt if `path` does not exist.
 std::optional<fs::path> directory_named(const std::string& path) {
   std::error_code ignored;
   fs::path folder = fs::path(path).lexically_normal();

@@ -40,10 +40,10 @@ StoredRun require_stored_run(const std::string& path);
 /// Input error: the run's commit is missing or damaged.
 CheckpointReader open_stored(const StoredRun& run);
 /// The name of the embedding's separate token table in a checkpoint whose head continued to train
-/// without the embedding (freeze.tied); empty if both share a table. `config`: of the model.
+/// without the embedding (freeze.tied); empty if both share a table. `config`: the model's config.
 std::string untied_table(const CheckpointReader& checkpoint, const RunConfig& config);
 /// Returns the commit at `path`, or the newest in the run or directory of checkpoints there, even
-/// if it is damaged. The directory need not be in a run. Input errors: as above.
+/// if it is damaged. The directory need not be in a run. Input error: there is no commit.
 std::string stored_commit(const std::string& path);
 
 /// Takes the keys of [model] and the tokenizer from the run, unless a file or --set has set them.
@@ -54,7 +54,7 @@ void adopt_stored(const StoredRun& run, RunConfig& config);
 /// Weights of a commit for another run's model. One object per rank.
 class StoredWeights {
  public:
-  /// `config`: of the other model. Input errors, which name the commit: tensors outside the
+  /// `config`: the other run's. Input errors, which name the commit: tensors outside the
   /// head that are missing or left over, and tensors of the wrong shape.
   StoredWeights(const std::string& commit, const RunConfig& config);
 

@@ -1,5 +1,5 @@
-# Sourced by quickstart.sh and tests/run.sh in the top folder of the checkout: packages, build,
-# and the environment for mpirun (env.sh). Uses apt only if something is missing.
+# Functions for quickstart.sh and tests/run.sh, which source this in the top folder of the checkout:
+# install packages (with apt, only if any is missing), build, set the environment for mpirun (env.sh).
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -32,7 +32,7 @@ install_packages() {
     if command -v sudo >/dev/null && sudo -v; then
       sudo=sudo
     else
-      say 'Neither root nor sudo is available: have these packages installed, then rerun this command:'
+      say 'Neither root nor sudo is available: ask an administrator to install these packages, then rerun this command:'
       echo "apt-get install $missing"
       return 1
     fi

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts this package's program for the launcher's MPI: the MPI of the mpirun or daemon that started this process;
+# Starts this package's program with the launcher's MPI: the MPI of the mpirun or daemon that started this process;
 # otherwise the MPI of the mpirun on PATH or in this folder. CONCERTINA_MPI=/PREFIX selects another MPI.
 here=$(dirname "$(readlink -f "$0")")
 programs=$here/../lib/concertina

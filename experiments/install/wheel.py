@@ -77,7 +77,7 @@ def loaded_by(file, environment):
 
 
 def bundle(tree, tools):
-    """Copies the libraries that the program loads next to it; returns their original paths."""
+    """Copies the libraries that the program loads into its folder; returns their original paths."""
     place = tree / "lib" / "concertina"
     environment = {**os.environ, "LD_LIBRARY_PATH": str(place / "openmpi4")}
     needed = loaded_by(place / "concertina", environment)

@@ -41,8 +41,8 @@ class Launch {
   bool leads() const { return world.rank() == 0; }
   /// shared_cores() of this launch's ranks; 0 if they compute on GPUs.
   int cores_shared() const { return config.run.device == "cpu" ? shared_cores(cores, threads) : 0; }
-  /// The numerics_identity() of this run, including its whole text and the machine properties that
-  /// affect bits. `remember`: store the text's SHA-256 in the run directory. Collective.
+  /// The numerics_identity() of this run, including the SHA-256 of its text and the machine
+  /// properties that affect bits. `remember`: store the SHA-256 in the run directory. Collective.
   nlohmann::json identity(bool remember = true);
   /// Called once every rank has its weights: from now on the watchdog aborts the run if a rank
   /// hangs. Collective.
@@ -50,7 +50,7 @@ class Launch {
 };
 
 /// For commands that only use the results of a run. Uses the training layout if it fits the world
-/// size, otherwise one derived from that, and logs which. Collective.
+/// size; otherwise derives a layout from the world size and logs it. Collective.
 std::unique_ptr<Launch> open_launch(RunConfig config, MpiEnvironment& mpi,
                                     const std::string& command);
 
@@ -64,7 +64,7 @@ class LaunchRecord {
   /// Appends `facts`, without an end, to `path`.
   LaunchRecord(std::string path, nlohmann::ordered_json facts);
 
-  /// Fills in the end of the line: the launch finished at step `to`.
+  /// Adds the time, step `to` and exit code of the launch's end to the line.
   void end(std::int64_t to, int exit_code);
 
  private:

@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kMark = "CONCERTINA_MARK";
 
-/// Adds the files that MPI has created for `process`, as far as it has mapped them: the shared
-/// memory of its transports and Open MPI's session folder, "ompi.HOST.UID/pid.N" or "ompi.N".
+/// Adds the files that MPI has created for `process` and that the process has mapped: shared memory
+/// of MPI's transports, and Open MPI's session folder, "ompi.HOST.UID/pid.N" or "ompi.N".
 void add_shared_files(pid_t process, std::set<std::string>& files) {
   std::ifstream maps(fmt::format("/proc/{}/maps", process));
   for (std::string line; std::getline(maps, line);) {
@@ -100,7 +100,7 @@ std::string link_of(pid_t process, const char* name) {
   return fs::read_symlink(fmt::format("/proc/{}/{}", process, name), unknown).string();
 }
 
-/// Whether `process` is alive and executes `program`; "PATH (deleted)" means it was rebuilt.
+/// Whether `process` is alive and executes `program`, even if that was rebuilt: "PATH (deleted)".
 bool executes(pid_t process, const std::string& program) {
   return link_of(process, "exe").starts_with(executable_of(program));
 }

@@ -18,12 +18,12 @@ struct ChildOptions {
   std::string log;  // stdout and stderr are appended here; empty: use `process`
   /// A variable in the environment of all descendants, which identifies them.
   std::string mark;
-  std::string program;  // path of what words[0] launches; empty: not needed
+  std::string program;  // path of the program that words[0] launches; empty: not needed
 };
 
 /// A snapshot of a launch's processes on this host.
 struct ProcessFacts {
-  double at = 0;            // time of the snapshot, as of now()
+  double at = 0;            // time of the snapshot by the clock of now()
   std::size_t ranks = 0;    // processes that execute the program
   std::size_t stopped = 0;  // of these, stopped by a signal
   std::size_t started = 0;  // ranks that MPI started here; 0: unknown so far
@@ -41,11 +41,11 @@ class ChildProcess {
   ChildProcess& operator=(ChildProcess&&) = delete;
 
   std::optional<int> exit_code() { return process_.exit_code(); }
-  /// Returns false after kill_all(): whatever survived that cannot be killed.
+  /// Returns false after kill_all(): processes that survived it cannot be killed.
   bool has_descendants() const;
   /// Finds the processes that run ChildOptions::program on this host. Also records the files that
   /// MPI created for them, which kill_all() removes, since nothing else does after a SIGKILL. Cost:
-  /// it scans all processes of this host and their mappings at first and whenever one has exited,
+  /// it scans all processes on this host at first and whenever one of those found has exited,
   /// otherwise at increasing intervals, because scans take CPU time from the ranks.
   ProcessFacts look();
   /// Sends a signal to the launcher's process group.
@@ -58,7 +58,7 @@ class ChildProcess {
   std::string mark_, program_;
   std::set<std::string> shared_;       // files and folders created by MPI
   std::vector<pid_t> found_;           // processes that run the program
-  double started_, look_through_ = 0;  // as of now(); when to scan all processes again
+  double started_, look_through_ = 0;  // by the clock of now(); when to scan all processes
   std::size_t started_here_ = 0;       // ProcessFacts::started
   Process process_;
 };

@@ -13,7 +13,7 @@ struct Host {
   bool operator==(const Host&) const = default;
 };
 
-/// Parses "a:2,b" in the format of mpirun's -H; host b has one slot. Throws Error{bad_input}.
+/// Parses "a:2,b" as mpirun's -H does: host b has one slot. Throws Error{bad_input} if it cannot.
 std::vector<Host> parse_hosts(const std::string& text, const std::string& where);
 
 /// Returns text such as "a:2,b:1".

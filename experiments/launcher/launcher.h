@@ -1,6 +1,6 @@
 // Builds the command of a launcher such as mpirun from a template with {ranks}, {program}, {args}
 // and {hosts}. Invariants: no shell interprets the words; a word {args} expands to one word per
-// argument, {args} within a word to their text, quoted for a shell.
+// argument, {args} within a word to all arguments, quoted for a shell.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@ namespace concertina {
 
 /// The default launcher on one host.
 inline constexpr const char* kDefaultLauncher = "mpirun -n {ranks} {program} {args}";
-/// The same with a list of hosts.
+/// The default launcher on several hosts.
 inline constexpr const char* kHostsLauncher = "mpirun -H {hosts} -n {ranks} {program} {args}";
 
 /// The study key that contains the template, for errors.
@@ -21,8 +21,8 @@ inline constexpr const char* kLauncherKey = "launch.command";
 /// is not closed or there is no word.
 std::vector<std::string> split_words(const std::string& command, const std::string& where);
 
-/// Throws Error{bad_input} for an unknown placeholder, such as {rank}, or {hosts} without `hosts`
-/// ("a:2,b:2"). Braces that belong to a shell stay: "${NAME}", "{}" and "{ ... }".
+/// Throws Error{bad_input} for an unknown placeholder, such as {rank}, or for {hosts} if `hosts`
+/// (such as "a:2,b:2") is empty. Keeps braces that belong to a shell: "${NAME}", "{}", "{ ... }".
 std::vector<std::string> launch_words(const std::string& command, int ranks,
                                       const std::string& program,
                                       const std::vector<std::string>& args,
@@ -33,18 +33,18 @@ std::vector<std::string> launch_words(const std::string& command, int ranks,
 std::string shell_line(const std::vector<std::string>& words);
 
 /// Throws Error{bad_input} if the launcher is not an executable program, has an unknown
-/// placeholder, or lacks {hosts} although `hosts` were given.
+/// placeholder, or lacks {hosts} although `hosts` is not empty.
 void require_launcher(const std::string& command, const std::string& where = kLauncherKey,
                       const std::string& hosts = {});
 
 /// Returns the Open MPI settings from experiments/env.sh that the environment does not contain yet:
-/// more ranks than cores are allowed, no rank is bound to a core, root may launch. Also makes a
-/// daemon on another host exit within seconds once it has lost its launch.
+/// more ranks than cores are allowed, no rank is bound to a core, root may launch, and a daemon on
+/// another host exits within seconds once it has lost its connection to the launch.
 std::map<std::string, std::string> launch_environment();
 
 /// Forwards the program's variables (CONCERTINA...) in `environment` and in this process's
 /// environment to ranks on other hosts. srun and MPICH forward all variables; for Open MPI, uses
-/// its option -x if `words` contain it, otherwise a variable, since it refuses both together.
+/// its option -x if `words` contain it, otherwise a variable, since it rejects both together.
 void forward_own_variables(std::vector<std::string>& words,
                            std::map<std::string, std::string>& environment);
 

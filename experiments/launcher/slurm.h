@@ -9,12 +9,12 @@
 
 namespace concertina {
 
-/// The number of times Slurm restarted this job; nullopt outside a job.
+/// The number of times Slurm has restarted this job; nullopt outside a job.
 std::optional<int> slurm_restarts();
 /// The number of nodes of this job; 0 outside a job.
 int slurm_nodes();
 /// The nodes of this job with their numbers of tasks; empty outside a job and for a single-node
-/// job. Throws Error{bad_input} if scontrol is missing, or if mpirun is to start ranks there and
+/// job. Throws Error{bad_input} if scontrol is missing, or if mpirun is to start ranks on them and
 /// srun is missing; throws Error{failure} if Slurm does not report the nodes.
 std::vector<Host> slurm_hosts(bool by_mpirun);
 

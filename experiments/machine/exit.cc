@@ -24,7 +24,7 @@ std::chrono::milliseconds grace(int rank) {
                    : std::chrono::milliseconds(3000 + std::min(50 * rank, 2000));
 }
 
-/// If a rank exits before it starts MPI, mpirun prints two paragraphs about that. So every rank
+/// If a rank exits before it starts MPI, mpirun prints two paragraphs about it. So every rank
 /// starts MPI, if that succeeds within 10 s, and one rank aborts all of them.
 void start_to_end(MpiEnvironment& mpi, int code) {
   std::thread([code] {
@@ -38,7 +38,7 @@ void start_to_end(MpiEnvironment& mpi, int code) {
 }
 
 /// The kind of fault to report to the supervisor; nullopt if the fault may be gone in the next
-/// launch, like a full disk, or if other ranks have reported it.
+/// launch, such as a full disk, or if other ranks have reported it.
 std::optional<FaultKind> fault_of(const Error& error) {
   if (error.code() == Exit::bad_input) return FaultKind::refused;
   if (error.fix().starts_with(kDivergedAdvice)) return FaultKind::diverged;
@@ -110,7 +110,7 @@ int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body) {
         mpi);
   } catch (const std::exception& error) {
     if (std::ferror(stdout) != 0)
-      return fail(lost_output(), mpi);  // fmt::print throws a separate error
+      return fail(lost_output(), mpi);  // fmt::print throws its own type of error
     return fail(Error(Exit::failure, error.what(), "outside concertina's checks",
                       "this is a bug in concertina: please report it"),
                 mpi);

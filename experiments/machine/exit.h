@@ -21,8 +21,8 @@ void print_error(const Error& error, int rank);
 /// stderr and aborts all ranks.
 ///
 /// Most errors, such as a wrong key, occur on all ranks at once, but the user needs only one
-/// message. So rank 0 reports at once, and the others wait for it to abort them. A rank that it
-/// does not abort reports its own error. This needs no communication, so it cannot hang.
+/// message. So rank 0 reports at once, and the others wait for it to abort them. A rank that is not
+/// aborted reports its own error. This needs no communication, so it cannot hang.
 int run_to_exit(MpiEnvironment& mpi, const std::function<int()>& body);
 
 }  // namespace concertina

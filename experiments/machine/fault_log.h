@@ -52,7 +52,7 @@ std::string supervised_run();
 void append_fault(const std::string& directory, const LaunchFault& fault);
 /// Appends the fault for the supervisor; does nothing if this launch is not supervised.
 void notify_supervisor(const LaunchFault& fault);
-/// Reports to the supervisor that the launch continues without the `ranks` lost so far.
+/// Reports to the supervisor that the launch continues and has lost `ranks` ranks so far.
 void report_in_place(int ranks);
 
 /// The fault that a line reports; nullopt if it reports none.
@@ -70,7 +70,7 @@ struct Restart {
   std::int64_t reached = 0;  // steps trained by then
   std::int64_t from = 0;     // step of the checkpoint to resume from
   double ended_s = 0;        // from the detection of the fault until all processes exited
-  double waited_s = 0;       // before the next launch
+  double waited_s = 0;       // from then until the next launch
   bool in_place = false;     // the launch continues without the ranks that died
 };
 

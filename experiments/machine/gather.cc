@@ -43,7 +43,7 @@ void gather_equal(Communicator& world, ConstBytes mine, Bytes all) {
   world.all_gather(parts[static_cast<std::size_t>(world.rank())], parts).wait();
 }
 
-/// Gathers strings or vectors of any length, by rank, on rank 0; returns nothing on other ranks.
+/// Gathers strings or vectors of any length on rank 0, in rank order; empty on other ranks.
 template <class Values>
 std::vector<Values> gather_unequal(Communicator& world, const Values& mine) {
   const auto count = static_cast<double>(mine.size());

@@ -1,4 +1,4 @@
-// Gathers small values from all ranks, on every rank or the first; makes ranks fail together.
+// Gathers small values from all ranks, on every rank or on rank 0; makes ranks fail together.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ int ranks_per_host(const std::vector<int>& hosts);
 /// The `mine` of every rank, in rank order. Collective; must not be called during a step.
 std::vector<nlohmann::json> gather_json(Communicator& world, const nlohmann::json& mine);
 
-/// `mine` of every rank, by rank, on rank 0; empty on other ranks. Lengths may differ. Collective.
+/// On rank 0, every rank's `mine`, in rank order; elsewhere empty. Lengths may differ. Collective.
 std::vector<nlohmann::json> gather_json_on_first(Communicator& world, const nlohmann::json& mine);
 
 /// Runs `work` on every rank. If it throws on any rank, all ranks run `cleanup` and then throw the
@@ -29,7 +29,7 @@ std::vector<nlohmann::json> gather_json_on_first(Communicator& world, const nloh
 void together(Communicator& world, const std::function<void()>& work,
               const std::function<void()>& cleanup = {});
 
-/// Returns rank 0's `make()` to every rank; if it throws there, all ranks throw. Collective.
+/// Returns the result of rank 0's `make()` on every rank; if it throws, all ranks do. Collective.
 nlohmann::json from_first(Communicator& world, const std::function<nlohmann::json()>& make);
 
 /// The `mine` of every rank, concatenated; its length must be the same on all ranks. Collective.
@@ -38,7 +38,7 @@ std::vector<double> gather_values(Communicator& world, std::span<const double> m
 /// The elementwise maximum over all ranks; lengths must be equal. Collective.
 std::vector<double> largest_values(Communicator& world, std::span<const double> mine);
 
-/// `mine` of every rank, by rank, on rank 0; empty on other ranks. Lengths may differ. Collective.
+/// On rank 0, every rank's `mine`, in rank order; elsewhere empty. Lengths may differ. Collective.
 std::vector<std::vector<double>> gather_on_first(Communicator& world,
                                                  const std::vector<double>& mine);
 

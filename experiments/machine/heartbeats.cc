@@ -45,7 +45,7 @@ void Heartbeats::listen() {
   sockaddr_in any{};
   any.sin_family = AF_INET;
   if (socket < 0 || ::bind(socket, reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0)
-    return;  // this host then sends no heartbeats and is never reported silent
+    return;  // this host then sends no heartbeats and is never reported as silent
   socket_ = File(socket, "a socket for heartbeats");
 }
 

@@ -1,4 +1,4 @@
-// Heartbeats between the hosts of a launch, outside MPI: detects neighbours that have gone silent.
+// Sends heartbeats between a launch's hosts, outside MPI; detects neighbors that have gone silent.
 // Invariants: a host sends only to the previous and the next host, however many there are; a host
 // never heard from (because of a firewall, for example) is never reported; nothing here blocks.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace concertina {
 
-/// Another host, from which no heartbeat has arrived for too long, and its ranks.
+/// A host from which no heartbeat has arrived for too long, and its ranks.
 struct SilentHost {
   std::string name;
   std::vector<int> ranks;
@@ -27,7 +27,7 @@ class Heartbeats {
   static constexpr Limit kSilenceLimit{1.5, 8};
 
   /// Collective. Every rank listens on all addresses of its host; the ranks of a host need not be
-  /// consecutive. A single host has no neighbours.
+  /// consecutive. A single host has no neighbors.
   explicit Heartbeats(Communicator& world);
   /// Announces that this host is about to fall silent on purpose.
   ~Heartbeats();
@@ -37,11 +37,11 @@ class Heartbeats {
   bool has_neighbours() const { return !neighbours_.empty(); }
   /// Receives pending heartbeats, then sends one if this rank `speaks` for its host.
   void beat(bool speaks);
-  /// The neighbours that are overdue now.
+  /// The neighbors whose heartbeats are overdue now.
   std::vector<SilentHost> silent() const;
 
  private:
-  /// The datagram. The launch id tells it from those of other launches.
+  /// A datagram; `launch` distinguishes it from the datagrams of other launches.
   struct Beat {
     std::uint64_t launch = 0;
     std::int32_t host = 0;
@@ -51,7 +51,7 @@ class Heartbeats {
     std::int32_t host = 0;
     SilentHost names;
     std::vector<sockaddr_in> addresses;  // of its ranks
-    PersistentState silence;             // free_at 0: never heard from, or it has left
+    PersistentState silence;             // free_at is 0 if it was never heard from or has left
     bool left = false;                   // on purpose
   };
 

@@ -147,7 +147,7 @@ void LaunchWatch::watch() {
     stopped = state.stopped;
     if (standing.exceeds_first(kStopLimit)) report(FaultKind::stopped, stopped, stop_of(state));
     signal_waits.look(sigterm_waits(), now());
-    // Ranks of other hosts may have aborted the job and reported the reason.
+    // Ranks on other hosts may have aborted the job and reported the reason.
     if (mpi_.local_size() == size_ && signal_waits.exceeds_first(kSignalLimit))
       log::warn(
           "SIGTERM: a checkpoint follows this step, but mpirun kills all ranks one second after "

@@ -30,7 +30,7 @@ class LaunchWatch {
   LaunchWatch(const LaunchWatch&) = delete;
   LaunchWatch& operator=(const LaunchWatch&) = delete;
 
-  /// Called if the command trains; `step` is that of the newest checkpoint, 0 if there is none yet.
+  /// Called if the command trains, with the newest checkpoint's step, or 0 if there is none yet.
   void committed(std::int64_t step) noexcept { committed_ = step; }
 
   /// Called on every rank if the caller can continue after up to `ranks` ranks have died
@@ -59,7 +59,7 @@ class LaunchWatch {
 };
 
 /// Returns the error "rank 2 has died" or "ranks 0,2-3 have died" with its fix. `committed`: as in
-/// LaunchWatch::committed(), -1 for a command that does not train.
+/// LaunchWatch::committed(), or -1 for a command that does not train.
 Error death_of(const std::vector<int>& ranks, std::int64_t committed);
 
 }  // namespace concertina

@@ -70,9 +70,9 @@ std::optional<GroupMemory> group_memory(const std::string& directory, const char
   return GroupMemory{*limit, std::max(0.0, *limit - std::max(0.0, *used - files))};
 }
 
-/// The memory of the control groups that limit this process: its own and their ancestors (version 2
-/// or 1; a line of /proc/self/cgroup is "0::/path" or "number:controllers:/path"). A container may
-/// see its group as the root, whatever the line says.
+/// The memory of each control group that limits this process: its own groups and their ancestors
+/// (version 2 or 1; a line of /proc/self/cgroup is "0::/path" or "number:controllers:/path"). A
+/// container may see its group as the root, whatever the line says.
 std::vector<GroupMemory> group_memories(const std::string& root) {
   std::vector<GroupMemory> all;
   std::ifstream file(root + "/proc/self/cgroup");

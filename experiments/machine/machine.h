@@ -22,7 +22,7 @@ std::string to_ranges(const std::vector<int>& numbers);
 std::string ranks_text(const std::vector<int>& ranks);
 
 std::string cpu_model();
-/// The number of runnable processes on the host, averaged over a minute; 0 if unknown.
+/// The number of runnable processes on the host, averaged over the last minute; 0 if unknown.
 double load_average();
 /// The instruction sets of this processor that kernels use: avx2, avx512f, avx512_bf16, amx_bf16.
 std::vector<std::string> cpu_instruction_sets();

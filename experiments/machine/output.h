@@ -9,7 +9,7 @@
 
 namespace concertina {
 
-/// Writes `text` to stdout on the launcher's rank 0; throws lost_output() if that fails.
+/// Writes `text` to stdout on the launch's rank 0; throws lost_output() if that fails.
 void print_once(const std::string& text);
 /// Throws lost_output() if any previous output to stdout could not be written.
 void flush_output();

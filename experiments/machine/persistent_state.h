@@ -5,7 +5,7 @@
 
 namespace concertina {
 
-/// A condition lasts too long if it exceeds this time and is seen in this many checks in a row.
+/// A condition lasts too long if it lasts more than `seconds` and `looks` checks in a row see it.
 struct Limit {
   double seconds = 0;
   int looks = 1;
@@ -18,7 +18,7 @@ struct PersistentState {
   double free_at = 0;        // when the condition was last absent
   double seen_at = 0;        // time of the last check
   int looks = 0;             // consecutive checks that saw it
-  bool is_reported = false;  // by exceeds_first(), since it was last absent
+  bool is_reported = false;  // by exceeds_first(), since the condition was last absent
 
   void look(bool seen, double at) {
     seen_at = at;

@@ -25,8 +25,8 @@ class ProbeFile {
   std::filesystem::path file_, below_;
 };
 
-/// The path of the file of the ProbeFile with this `place`, seen from this rank's `path`; empty if
-/// it has not appeared after kProbeSeconds. Network file systems may cache its absence for a while.
+/// The path of the ProbeFile with this `place`, as found from this rank's `path`; empty if it does
+/// not appear within kProbeSeconds. Network file systems may cache its absence for a while.
 constexpr double kProbeSeconds = 3;
 std::string find_probe(const nlohmann::json& place, const std::string& path);
 

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The program's file at the first call; it may be replaced while a supervisor runs.
+/// The program's file, as found by the first call; it may be replaced while a supervisor runs.
 const fs::path& own_file() {
   static const fs::path file = fs::read_symlink("/proc/self/exe");
   return file;

@@ -1,4 +1,4 @@
-// Reports to the log, the run's events and its supervisor that a rank makes no progress. Invariant:
+// Reports to the log, the run's events and its supervisor that a rank is stuck. Invariant:
 // thread-safe; nothing here waits for another rank.
 #pragma once
 

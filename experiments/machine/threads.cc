@@ -72,8 +72,8 @@ std::vector<ThreadWarning> thread_warnings(const std::vector<RankCores>& ranks,
   for (const auto& [host, count] : wanted)
     if (const int cores = host_cores(ranks, host); count > cores)
       warnings.push_back(
-          {host, fmt::format("{} has {} for {} of {}, which is slower than fewer ranks or "
-                             "threads",
+          {host, fmt::format("{} has {} for {} of {}, which is slower than using fewer "
+                             "ranks or threads",
                              host, counted(cores, "core"), counted(count, "thread"),
                              counted(host_ranks(ranks, host), "rank"))});
   return warnings;

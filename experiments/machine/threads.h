@@ -22,7 +22,7 @@ struct RankCores {
 RankCores own_cores();
 
 /// The number of threads of `rank`: `wanted` if it is not 0; otherwise an equal share of the cores
-/// that the ranks of its host may use together, at least 1 and at most its own cores.
+/// that the ranks of its host may use together, at least 1 and at most the number of its own cores.
 int threads_of(int wanted, const std::vector<RankCores>& ranks, int rank);
 
 struct ThreadWarning {
@@ -40,7 +40,7 @@ int shared_cores(const std::vector<RankCores>& ranks, int threads);
 /// library may tile products by cache size. Empty if they are alike.
 std::string processor_warning(const std::vector<RankCores>& ranks);
 
-/// own_cores() of every rank, by rank. Collective.
+/// The own_cores() of every rank, in rank order. Collective.
 std::vector<RankCores> gather_cores(MpiEnvironment& mpi);
 
 }  // namespace concertina

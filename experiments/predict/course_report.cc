@@ -97,7 +97,7 @@ CourseInput input_of(const LadderRun& run, const RunConfig& config) {
       .forecast = run.forecast};
 }
 
-/// The epochs predicted for [freeze], [elastic] and [cache] of `config`; `what` names the progress.
+/// The epochs predicted for [freeze], [elastic] and [cache] of `config`; progress mentions `what`.
 std::vector<CourseEpoch> epochs_of(const LadderRun& run, const RunConfig& config,
                                    const std::string& what) {
   CourseInput input = input_of(run, config);
@@ -133,7 +133,7 @@ double best_static_seconds(const LadderRun& run) {
   return step * static_cast<double>(steps);
 }
 
-/// The machine if waits, transfers and reads took no time.
+/// Returns `machine` as if waits, transfers and reads took no time.
 MachineModel without_waits(MachineModel machine) {
   machine.local = machine.remote = {};
   machine.pairs.clear();
@@ -262,8 +262,8 @@ std::string course_text(const Json& report) {
          fmt::format(
              "\nAll {} epochs take as much work as {:.1f} epochs without freezing, or {:.1f} "
              "with a cache: a run of\nthat many epochs without freezing costs the same.\n"
-             "{:.1f}% of an unfrozen step is outside the layers; static is the layout and "
-             "schedule above,\nbest is the fastest unfrozen one. A rung includes all previous "
+             "{:.1f}% of the time of an unfrozen step is outside the layers; static is the layout "
+             "and schedule above,\nbest is the fastest unfrozen one. A rung includes all previous "
              "ones; --json "
              "lists its keys.\nA ceiling is what a rung would gain if waits, moves and reads "
              "took no time: for freeze in its layout, for repack with\ngpipe and equal stages, "

@@ -59,7 +59,7 @@ class End {
     return agree(std::min(bytes, std::max(kTrial, static_cast<std::size_t>(most))));
   }
 
-  /// The largest message size sent before its receiver is ready, to 1/16; at most kMostEager.
+  /// The largest size of messages sent before the receiver is ready, to 1/16; at most kMostEager.
   std::size_t eager() {
     std::size_t most = 0, least = 1024;
     while (least <= kMostEager && leaves(least)) most = std::exchange(least, 2 * least);
@@ -82,7 +82,7 @@ class End {
     return agree(quickest ? std::ranges::min(seconds) : median(std::move(seconds)));
   }
 
-  /// Seconds that a message adds to `spin` seconds of computation on this end.
+  /// Seconds that a message adds to `seconds` of computation by `spin` on this end.
   double overlap(Spin& spin, double seconds, std::size_t bytes) {
     const Bytes data = Bytes(buffer_).first(bytes);
     const int rounds = agree(std::clamp(static_cast<int>(kProbeSeconds / seconds / 2), 5, 50));
@@ -127,7 +127,7 @@ class End {
     return now() - start;
   }
   /// The leader's value. Both ends thus send the same number of messages of the same sizes,
-  /// whatever times each measured.
+  /// whatever times each has measured.
   template <class T>
   T agree(T value) {
     const Bytes data = std::as_writable_bytes(std::span(&value, 1));
@@ -156,7 +156,7 @@ class End {
 /// The measurements of one end.
 struct LinkValues {
   double latency = 0, message = 0, cpu = 0, bytes = 0, eager = 0;
-  double half = 0;  // seconds of a message of half the bytes
+  double half = 0;  // seconds for a message of half the size
 };
 
 /// Used between hosts. Measures the second half of a message, because bytes that pass at once (a

@@ -37,10 +37,10 @@ struct LinkSpeed {
 LinkSpeed probe_speed(Communicator& world, int peer, bool leads);
 
 /// Sets exchange_s_per_byte, copy_s_per_byte and block_s_per_byte of `moves` by measuring messages
-/// between two ranks of one host in both directions at once, copies within a rank's memory, and the
+/// between two ranks on one host in both directions at once, copies within a rank's memory, and the
 /// allocation of blocks of `assignment`'s average bucket size. All ranks measure at once; the
 /// slowest result counts. `tensors` moves blocks of `memory` between the ranks of `world`; `hosts`:
-/// by rank. Collective; temporarily uses five times the model's weights, at most 160 MiB per rank.
+/// by rank. Collective; each rank temporarily needs 5 times the weights' size, at most 160 MiB.
 void probe_move(Communicator& world, Communicator& tensors, Memory& memory,
                 const std::vector<int>& hosts, const Assignment& assignment, MoveRates& moves);
 

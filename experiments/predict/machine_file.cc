@@ -58,7 +58,7 @@ constexpr std::array kLink = {Number<LinkCosts>{"latency_s", &LinkCosts::latency
                               Number<LinkCosts>{"receive_cpu_s_per_byte", &LinkCosts::receive_cpu},
                               Number<LinkCosts>{"eager_bytes", &LinkCosts::eager_bytes}};
 
-/// The numbers of one table of a machine file.
+/// The numbers in one table of a machine file.
 class MachineTable : public TomlTable {
  public:
   MachineTable(const TomlSource& source, const toml::node& node, std::string path)

@@ -91,7 +91,7 @@ double update_cost(const Assignment& assignment) {
   return cost;
 }
 
-/// Returns the factor of each rank and divides all of its times by that. If ranks share cores,
+/// Returns the factor of each rank and divides all times of the rank by it. If ranks share cores,
 /// their times depend on each other, so all factors are 1.
 std::vector<double> take_factors(const std::vector<UnitCost>& costs, RankColumns& all) {
   if (all.largest(kShared) > 0) return {};
@@ -125,7 +125,7 @@ StepCosts measure_steps(Trainer& trainer, Backend& backend, int cores) {
                            step.post,
                            combine_seconds(backend),
                            static_cast<double>(cores)};
-  CONCERTINA_CHECK(mine.size() == kFirstUnit, "{} values precede those of units", mine.size());
+  CONCERTINA_CHECK(mine.size() == kFirstUnit, "{} values precede the units' values", mine.size());
   for (const UnitSeconds& unit : trainer.engine().executor().unit_clock().seconds())
     mine.insert(mine.end(), {unit.forward, unit.input, unit.weight, unit.pack});
   RankColumns all(gather_values(trainer.world(), mine), mine.size());
@@ -240,8 +240,8 @@ CostSource read_costs(const std::string& path) {
 
 namespace {
 
-/// The time to recompute a unit's saved tensors: the part of its measured forward pass whose
-/// products run again: all, or all but the last if nothing needs its output.
+/// The time to recompute a unit's saved tensors, that is, to run the products of its measured
+/// forward pass again: all of them, or all but the last if nothing needs the last one's output.
 double recompute_seconds(const UnitCost& cost, const UnitSeconds& measured) {
   return cost.forward_flops > 0 ? measured.forward * cost.recompute_flops / cost.forward_flops : 0;
 }
@@ -253,7 +253,7 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
   const ModelSpec& model = job.model;
   if (!source.measured) {
     if (!(source.machine.flops_per_s > 0))
-      throw_input("the machine file has no rate of matrix products", source.name,
+      throw_input("the machine file has no rate for matrix products", source.name,
                   "flops_per_s = FLOP/s of one rank, such as 1e11");
     return seconds_on(source.machine, model, assignment.costs);
   }
@@ -265,17 +265,17 @@ std::vector<UnitSeconds> unit_seconds(const CostSource& source, const Job& job,
     throw_input(fmt::format("these costs are from another model: {} with {} layers, width {}, {} "
                             "heads, context {}, vocabulary {}",
                             a.family, a.layers, a.width, a.heads, a.context, a.vocab),
-                source.name, "costs of a run of the same model, or a machine file");
+                source.name, "costs from a run of the same model, or a machine file");
   if (measured.numerics.compute != config.numerics.compute)
     throw_input(
         fmt::format("these costs are from a run in {}", measured.numerics.compute), source.name,
-        fmt::format("costs of a run with numerics.compute = \"{}\"", config.numerics.compute));
+        fmt::format("costs from a run with numerics.compute = \"{}\"", config.numerics.compute));
   if (measured.freeze.units > assignment.frozen_units())
     throw_input(
         fmt::format("these costs are from a run with {} frozen units, without backward times",
                     measured.freeze.units),
         source.name,
-        fmt::format("costs of a run with freeze.units <= {}", assignment.frozen_units()));
+        fmt::format("costs from a run with freeze.units <= {}", assignment.frozen_units()));
   const double scale = static_cast<double>(model.samples) /
                        (static_cast<double>(measured.batch.global) / measured.batch.microbatches);
   std::vector<UnitSeconds> units = source.measured->units;

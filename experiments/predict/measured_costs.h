@@ -25,7 +25,7 @@ struct MeasuredCosts {
 };
 
 /// The unit times of `trainer`'s model in its last steps, and its machine's costs except for links.
-/// `cores`: per host, if its ranks share them. Collective.
+/// `cores`: per host, if the host's ranks share them. Collective.
 StepCosts measure_steps(Trainer& trainer, Backend& backend, int cores = 0);
 
 /// The times of the steps that `trainer` has run, and of the links, which are probed now. `record`,

@@ -19,7 +19,7 @@ constexpr std::size_t kMostProbed = std::size_t{32} << 20;  // more than a core'
 constexpr std::size_t kLeastBlock = std::size_t{1} << 16;
 constexpr int kTimes = 3;
 
-/// The rank of the same host that is paired with `rank`, symmetrically; -1 if there is none.
+/// The rank on the same host that is paired with `rank`, symmetrically; -1 if there is none.
 int partner_of(int rank, const std::vector<int>& hosts) {
   std::vector<int> here;
   for (int other = 0; other < std::ssize(hosts); ++other)

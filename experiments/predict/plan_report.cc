@@ -25,8 +25,8 @@
 namespace concertina {
 namespace {
 
-// The rate of matrix products of a model on this machine, on which `plan` bases its estimates.
-// Invariant: takes a fraction of a second and little memory for any model size.
+// The rate of a model's matrix products on this machine, on which `plan` bases its estimates.
+// Invariant: measuring it takes a fraction of a second and little memory for any model size.
 struct ProductRate {
   double flops_per_s = 0;
   LinearShape shape;  // the measured shape

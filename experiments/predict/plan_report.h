@@ -29,7 +29,7 @@ struct PlanSource {
   LinkSource links;
   nlohmann::ordered_json facts;  // costs_from, or rate_gflops_per_s, rate_from and left_out
 };
-/// The measured unit times, or those of their products at one rate; links and updates if known.
+/// Measured unit times, or times of the units' products at one rate; links and updates if known.
 PlanSource plan_source(const Job& job, const Assignment& assignment, const RunConfig& config,
                        const PlanOptions& options, int threads);
 
@@ -51,7 +51,7 @@ struct CourseOptions {
   std::function<void(const std::string&)> progress{};  // called with the name of the next part
 };
 
-/// `course` has an entry per epoch, with the config's [elastic] and [cache]; its `change_s` is null
+/// `course` has an entry per epoch, for the config's [elastic] and [cache]; its `change_s` is null
 /// if no links are known. `ladder` has an entry per rung: its keys, set on top of the config;
 /// `unfrozen_epochs`, the number of epochs with as much work as the whole run; and, except for
 /// `static`, the ceilings of `over_static` and `over_best`, without waits, transfers or reads.
@@ -63,9 +63,9 @@ std::string course_text(const nlohmann::ordered_json& report);
 
 /// `plan move`: the data moved when the layout changes (move_report.cc). `moved_bytes` is the total
 /// between ranks; `state_bytes` is the state of the largest rank before and after; `extra_bytes` is
-/// the most that any rank needs beyond its larger state; `seconds`, for the slowest rank, is
-/// present if `options` names a machine. `from` and `to`: keys for with_layout_keys(), on top of
-/// `config`; empty: the config's layout.
+/// the most that any rank needs beyond the larger of its two states; `seconds`, for the slowest
+/// rank, is present if `options` names a machine. `from` and `to`: keys for with_layout_keys(), on
+/// top of `config`; empty: the config's layout.
 nlohmann::ordered_json move_report(const RunConfig& config, const PlanOptions& options,
                                    const std::string& from, const std::string& to);
 

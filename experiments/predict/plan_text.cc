@@ -130,13 +130,13 @@ std::string exchange_text(const Json& report) {
   const Json& exchange = report["exchange"];
   const double sent = exchange["sent_bytes"], ring = exchange["ring_bytes"];
   std::string text = fmt::format(
-      "gradients between replicas: a rank sends {:.1f} MiB and its weights; adds {:.2f} ms to the "
-      "step\n",
+      "gradients between replicas: a rank sends {:.1f} MiB and its weights, which adds {:.2f} ms "
+      "to the step\n",
       sent / kMiB, exchange["exposed_ms"]);
   if (sent > ring * 1.001)
     text += fmt::format(
-        "{:.2f} times the bytes of a ring: the {} leaves (numerics.leaves) cannot be split into "
-        "one "
+        "{:.2f} times as many bytes as a ring: the {} leaves (numerics.leaves) cannot be split "
+        "into one "
         "sum per replica, but a power of two per replica could be\n",
         sent / ring, report["leaves"]);
   return text;

@@ -23,7 +23,7 @@ namespace {
 struct Candidate {
   int pp = 0, dp = 0, microbatches = 0;
   std::size_t bytes = 0;  // of the largest rank
-  std::string schedule;   // replaces a file, which fits only one layout
+  std::string schedule;   // replaces a schedule file, which fits only one layout
 };
 
 /// All grids with this world size and number of microbatches.
@@ -109,7 +109,7 @@ void append_stages(const Stages& stages, const RowMemory& row, MemoryKey& key) {
   }
 }
 
-/// Appends the sizes of the rank's gradient trees; other ranks send a bucket's other nodes.
+/// Appends the sizes of the rank's gradient trees; other ranks send the other nodes of a bucket.
 void append_gradients(const Job& job, const Assignment& assignment, const Stages& stages, int rank,
                       MemoryKey& key) {
   std::map<int, std::vector<int>> orders;  // unit -> microbatches of its weight gradients
@@ -139,7 +139,7 @@ void append_parts(const Assignment& assignment, int rank, bool whole_tensors, Me
     const Part& part = assignment.owners[b].parts[static_cast<std::size_t>(owner)];
     key.push_back(b);
     key.push_back(part.count());
-    if (whole_tensors) key.push_back(part.begin);  // which tensors, which the scratch depends on
+    if (whole_tensors) key.push_back(part.begin);  // the scratch depends on which tensors
   }
 }
 
@@ -203,7 +203,7 @@ std::vector<RankMemory> predict_memory(const RunConfig& config, const Job& job,
   const auto memory_of = rank_predictor(config, job, assignment, threads);
   const Stages stages(assignment.layout);
   std::map<MemoryKey, RankMemory> known;
-  std::map<MemoryKey, int> most;  // rank by all keys except the parts
+  std::map<MemoryKey, int> most;  // rank by all numbers except the parts
   std::vector<RankMemory> result;
   for (int rank = 0; rank < assignment.world; ++rank) {
     MemoryKey key;

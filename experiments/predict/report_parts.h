@@ -1,4 +1,4 @@
-// Parts shared by several reports: JSON as arguments of fmt::format, lines of ranks, links,
+// Parts shared by several reports: JSON as arguments to fmt::format, lines of ranks, links and
 // bubbles. A report is the JSON that a command prints with --json; its text is formatted from that
 // value. Invariant: pure.
 #pragma once
@@ -65,7 +65,7 @@ struct LinkSource {
 };
 
 /// Keys: from (a name or null), free (whether any communicating ranks of `layout` have free
-/// transfers), text (the same as one human-readable line).
+/// transfers), text (the same information in one human-readable line).
 nlohmann::ordered_json links_json(const LinkSource& source, const Layout& layout,
                                   const Costs& costs);
 

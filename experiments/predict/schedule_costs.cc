@@ -89,7 +89,7 @@ const std::string kCostsHint = fmt::format(
     "row per stage; or a run with a costs.json",
     kValueRange);
 
-/// The number of leaves in the reduction tree, such that no two pipelines of the layout share one.
+/// A number of leaves in the reduction tree such that no two pipelines of the layout share a leaf.
 int leaves_of_cut(const Layout& layout, int microbatches) {
   const int leaves = default_leaves(microbatches);
   for (const Pipeline& pipeline : layout.pipelines)
@@ -97,7 +97,7 @@ int leaves_of_cut(const Layout& layout, int microbatches) {
   return leaves;
 }
 
-/// `layout`, which has one unit per stage, with the units of a model.
+/// Returns `layout`, which has one unit per stage, with a model's units divided among its stages.
 Layout cut_units(Layout layout, const std::vector<UnitCost>& costs) {
   std::vector<double> flops;
   for (const UnitCost& cost : costs) flops.push_back(total_flops(cost));

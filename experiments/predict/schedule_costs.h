@@ -13,7 +13,7 @@
 namespace concertina {
 
 struct LinkOptions {
-  std::string links{};  // a machine file or a run; empty: links of the run with the costs
+  std::string links{};  // a machine file or a run; empty: the links of the run in --costs
   std::optional<double> boundary_bytes{};  // per message (default: as in a run's model)
   /// Seconds per message, which occupies no rank (Costs::latency_alone); replaces links.
   std::optional<double> latency{};
@@ -31,9 +31,9 @@ class ScheduleCosts {
   std::optional<int> units() const;
   /// Number of rows of a cost file, one per stage of a pipeline; nullopt without a file.
   std::optional<int> rows() const;
-  /// `share`: the fraction of the three numbers per stage. `leaves`: their number in the gradient
-  /// sum; 0: as many as the layout's pipelines need, or the default. Throws Error{bad_input} if a
-  /// pipeline does not have one stage per row of the file.
+  /// `share`: the fraction of the three numbers that a stage takes. `leaves`: the number of leaves
+  /// in the gradient sum; 0: as many as the layout's pipelines need, or the default. Throws
+  /// Error{bad_input} if a pipeline does not have one stage per row of the file.
   Costs of(const Layout& layout, const Plan& plan, double share = 1, int leaves = 0) const;
   /// See links_json(). `costs`: the result of of().
   nlohmann::ordered_json links(const Layout& layout, const Costs& costs) const;

@@ -26,7 +26,7 @@ Json tries_json(const std::vector<ScheduleTry>& tries) {
   return json;
 }
 
-/// The end of a line of the table.
+/// The end of a table line, with a note if ranks keep weights twice.
 std::string weights_note(const Json& one, bool opposite) {
   if (one["weights"].get<double>() <= 1) return "\n";
   return opposite ? "  keeps weights twice\n"
@@ -73,7 +73,7 @@ std::string search_table(const Json& report) {
     return fmt::format("{:<20} {:>6} {:>10g} {:>10g} {:>12g} {:>7}", name, one["chunks"],
                        one["makespan"], one["span"], share, tried);
   };
-  // Selects the best number of chunks per schedule: the shortest, if possible within the bound.
+  // Selects the best number of chunks per schedule: the fastest, if possible within the bound.
   const auto rank = [&](const Json& one) {
     return std::pair(!one["within"].get<bool>(), one[length].get<double>());
   };

@@ -15,13 +15,13 @@ struct SearchedSchedule {
   Layout layout;  // one unit per stage
   /// Keys: objective (step, span), makespan, span (maximum over ranks), bubble (mean, ranks,
   /// definitions), peak_activations (microbatch_stages; share: the maximum over ranks, in
-  /// microbatches of its share of the model, with kept_for_weight), chunks, weights (see
+  /// microbatches of a rank's share of the model, with kept_for_weight), chunks, weights (see
   /// ScheduleTry), from (the initial schedule: a name, or "search"), links (see links_json()),
   /// max_chunks, opposite, stopped (whether keep_searching() ended it), named (ScheduleTry list).
   nlohmann::ordered_json report;
 };
 
-/// Throws the same errors as the pure search.
+/// Throws the same errors as the search_schedule() that it calls.
 SearchedSchedule search_schedule(const ScheduleSearch& options, const ScheduleCosts& costs);
 
 /// One line per schedule, with the best number of chunks tried.

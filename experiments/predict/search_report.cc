@@ -65,7 +65,7 @@ double packed_bytes_per_weight(const RunConfig& config) {
   return static_cast<double>(model->make_unit(unit, *backend)->memory().packed_bytes) / weights;
 }
 
-/// Bytes per parameter in this program, with its optimizer and on its device.
+/// Bytes per parameter in this program, with the config's optimizer and on its device.
 ParameterBytes own_bytes(const RunConfig& config) {
   const std::size_t kinds = state_kinds(job_of(config), *optimizer_of(config)).size();
   return {.weight = sizeof(float) + packed_bytes_per_weight(config),
@@ -115,7 +115,7 @@ bool runs_here(const PlanProblem& problem, const PlanCandidate& candidate) {
   return candidate.tp == 1 && problem.software.name == "concertina";
 }
 
-/// A candidate as a run of this program, if planning all of its ranks is fast.
+/// A candidate's run, fully planned; nullopt if it cannot run here or planning it would be slow.
 struct PlannedRun {
   RunConfig config;
   Job job;
@@ -276,7 +276,7 @@ PlanProblem search_problem(const RunConfig& config, const LayoutSearchOptions& o
                 "freeze.units=0 parallel.spare=0");
   if (options.gflops > 0) problem.machine.flops_per_s = options.gflops * 1e9;
   if (!(problem.machine.flops_per_s > 0))
-    throw_input(fmt::format("{} has no rate of matrix products", options.machine), "plan search",
+    throw_input(fmt::format("{} has no rate for matrix products", options.machine), "plan search",
                 "flops_per_s = ... in the machine file, or --rate GFLOPS");
   problem.memory = memory_of(options, problem.machine);
   if (problem.software.sums_by_tree)

@@ -34,15 +34,15 @@ PlanProblem search_problem(const RunConfig& config, const LayoutSearchOptions& o
 /// published table was predicted accurately enough to tell them apart.
 inline constexpr double kTie = 0.05;
 
-/// `compared` is that of MachineModel; `layouts` fit and are ordered by step time, with those that
-/// run in Concertina first; `too_large` do not fit. Each has `layers` per stage, empty if stages
+/// `compared` is MachineModel's; `layouts` fit and are ordered by step time, with those that run in
+/// Concertina first; `too_large` do not fit. Each layout has `layers` per stage, empty if stages
 /// begin or end within a layer; `keys` for `train`, null if it cannot run in Concertina;
 /// `plan_show_s`, the step time of `plan show`, also null if that is slow to compute; TFLOP/s and
 /// HFU by hardware FLOPs, MFU and HFU null if the peak rate is unknown; in `memory`, `margin_bytes`
 /// are left free, and `exact` means accurate to the byte. Layouts that fit also have `parts`, which
 /// add up to the step, and `help_most`: the largest part except compute and update, where `memory`
 /// is the gain from twice the memory. Throws Error{bad_input} if the memory or machine is missing,
-/// or if no layout fits; the error then names the nearest.
+/// or if no layout fits; the error then names the nearest layout.
 nlohmann::ordered_json search_report(const RunConfig& config, const LayoutSearchOptions& options);
 
 std::string search_text(const nlohmann::ordered_json& report);

@@ -99,7 +99,7 @@ std::string trust_text(const Json& report) {
       report["layouts"], [](const Json& layout) { return layout["within_tie"].get<bool>(); });
   if (ties > 1)
     text +=
-        fmt::format("~: the {} layouts within {:.0f}% of the fastest: too close to distinguish\n",
+        fmt::format("~: the {} layouts within {:.0f}% of the fastest, too close to distinguish\n",
                     ties, 100 * report["tie"].get<double>());
   return text;
 }
@@ -118,7 +118,7 @@ std::string legend_text(const Json& report) {
       report["layouts"], [](const Json& layout) { return !layout["plan_show_s"].is_null(); });
   if (shown)
     text +=
-        "by `plan show`: it simulates all replicas and each message of their exchange, but a "
+        "by `plan show`: it simulates all replicas and each message in their exchange, but a "
         "search "
         "simulates one replica and a ring exchange. Its bubble is all the idle time of ranks, "
         "which is bub + xfer + red above\n";

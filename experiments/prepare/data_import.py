@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Converts Hugging Face datasets, Parquet files and Arrow files to files for data.format.
+"""Converts Hugging Face datasets, Parquet files and Arrow files to files that data.format supports.
 
 Inputs are files (.parquet, .arrow) or folders: a Dataset or DatasetDict saved with save_to_disk()
-from the datasets package, or Parquet files named after their split, as on the hub
+from the datasets package, or Parquet files named after their splits, as on the hub
 (data/train-00000-of-00002.parquet). Rows are streamed, so a table may be larger than memory. An output
-file gets its final name once it is complete; an existing file is kept unless --force is given. Rows count
-from 0. Requires pyarrow and numpy (pip install pyarrow numpy).
+file gets its final name once it is complete; an existing file is kept unless --force is given. Rows are
+counted from 0. Requires pyarrow and numpy (pip install pyarrow numpy).
 
 Exit codes: 0 success, 1 failure (such as a full disk), 2 bad input, 130 interrupted.
 """

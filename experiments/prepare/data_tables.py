@@ -29,7 +29,7 @@ def exit_code(tool, work, where, left=""):
 
 @contextlib.contextmanager
 def whole_files(paths, force):
-    """Opens files for writing, which get their names, in this order, only once all are on disk."""
+    """Opens files for writing; they get their names, in this order, only once all are on disk."""
     for path in paths:
         if path.exists() and not force:
             raise InputError("the file already exists", path, "another --out, or --force to replace it")
@@ -162,7 +162,7 @@ def open_table(file):
 
 
 class Progress:
-    """Prints the progress on stderr: every second on a terminal, otherwise every 10 s."""
+    """Prints progress to stderr: every second on a terminal, otherwise every 10 s."""
 
     def __init__(self, total):
         self.total, self.start = total, time.monotonic()
@@ -180,7 +180,7 @@ class Progress:
 
 
 class Rows:
-    """Some columns of the rows of several files, in sequence, with at most one batch in memory.
+    """Some columns of the rows in several files, read in sequence with at most one batch in memory.
 
     `read` is the number of rows yielded so far. Raises InputError for missing or differing columns and damaged files.
     """
@@ -204,7 +204,7 @@ class Rows:
                                      f"{self.schema.field(name).type}", file, "files with the same columns")
 
     def batches(self, size):
-        """Yields (file, number of its first row, record batch)."""
+        """Yields (file, number of the batch's first row, record batch)."""
         sizes = [file.stat().st_size for file in self.files]
         progress = Progress(sum(sizes))
         for i, file in enumerate(self.files):
@@ -278,7 +278,7 @@ class Rows:
             raise InputError(f"column '{column}' is {kind}", self.files[0], f"a column of {what}")
 
     def class_count(self, column):
-        """The number of classes of a ClassLabel; 0: unknown (datasets writes features into the schema)."""
+        """The number of classes in a ClassLabel; 0: unknown (the datasets package writes features into the schema)."""
         try:
             return len(json.loads((self.schema.metadata or {}).get(b"huggingface", b"{}"))["info"]["features"][column]["names"])
         except (ValueError, KeyError, TypeError):

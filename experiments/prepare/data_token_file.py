@@ -43,7 +43,7 @@ def agreed(text, has, asked, tokenizer):
 
 
 def token_bytes(lists, type_):
-    """Returns the numbers of an array of lists as bytes, each as a type such as "<u2"."""
+    """Returns the numbers in an array of lists as bytes; `type_`: the type of each number, such as "<u2"."""
     return lists.flatten().to_numpy().astype(type_).tobytes()
 
 

@@ -23,7 +23,7 @@ double seconds_after(PrepareClock::time_point start) {
   return std::chrono::duration<double>(PrepareClock::now() - start).count();
 }
 
-/// The progress of all ranks on rank 0, which receives a message per chunk.
+/// The progress of all ranks, logged by rank 0, which receives a message per chunk.
 class PrepareProgress {
  public:
   PrepareProgress(Communicator& world, std::uint64_t chunks, std::uint64_t bytes)
@@ -40,7 +40,7 @@ class PrepareProgress {
     for (std::size_t i = 0; i < peers_.size(); ++i) listen(i);
   }
 
-  /// Records `done` more bytes of text on this rank, of which it encoded `encoded`.
+  /// Adds `done` bytes of text that this rank has finished; it encoded `encoded` of them itself.
   void add(std::uint64_t done, std::uint64_t encoded) {
     if (world_.rank() == 0) {
       done_ += done, encoded_ += encoded;

@@ -14,7 +14,7 @@ namespace concertina {
 struct PreparedText {
   TokenFileInfo info;  // `sha256` only on rank 0
   std::uint64_t text_bytes = 0, chunks = 0;
-  std::uint64_t kept = 0;  // chunks of an earlier attempt; only on rank 0
+  std::uint64_t kept = 0;  // chunks from an earlier attempt; only on rank 0
   double seconds = 0;
 };
 

@@ -30,7 +30,7 @@ STORAGES = {"DoubleStorage": ("F64", 8), "FloatStorage": ("F32", 4), "HalfStorag
             "BFloat16Storage": ("BF16", 2), "LongStorage": ("I64", 8), "IntStorage": ("I32", 4),
             "ShortStorage": ("I16", 2), "CharStorage": ("I8", 1), "ByteStorage": ("U8", 1),
             "BoolStorage": ("BOOL", 1)}
-# Maximum bytes of a pickle: 100,000 tensors of about 150 bytes. Each byte may become an object of 64 bytes.
+# Maximum size of a pickle in bytes: 100,000 tensors of about 150 bytes. Each byte may become an object of 64 bytes.
 MOST_PICKLE = 16 << 20
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C  # of torch.save() before 1.6
 AGAIN = "the original file, or a model with model.safetensors"
@@ -42,7 +42,7 @@ Tensor = collections.namedtuple("Tensor", "storage offset shape strides")
 
 
 class MakeTensor:
-    """The only callable that a file may name: makes a tensor from a storage, or a parameter from a tensor. A pickle cannot set its attributes."""
+    """Makes a tensor from a storage, or a parameter from a tensor: the only callable besides OrderedDict that a file may name. It has no attributes."""
     __slots__ = ()
 
     def __call__(self, of, offset=0, shape=(), strides=(), *_):
@@ -54,7 +54,7 @@ KNOWN = {("torch._utils", "_rebuild_tensor_v2"): MakeTensor(), ("torch._utils", 
 
 
 class TensorUnpickler(pickle.Unpickler):
-    """Reads one pickle of `path`; `file` contains at most the first MOST_PICKLE bytes of it."""
+    """Reads one pickle from `path`; `file` contains at most MOST_PICKLE bytes."""
 
     def __init__(self, file, path):
         super().__init__(file, encoding="utf-8")
@@ -89,7 +89,7 @@ def check_tensor(name, tensor, path):
 
 
 def elements_in_order(tensor, data):
-    """The bytes of a tensor's elements; `data`: those of its storage."""
+    """The bytes of a tensor's elements; `data`: the bytes of its storage."""
     size = tensor.storage.size
     strides, expected = [math.prod(tensor.shape[at + 1:]) for at in range(len(tensor.shape))], math.prod(tensor.shape)
     if expected == 0:
@@ -215,7 +215,7 @@ def convert(folder, force):
         except InputError:
             raise
         except (*DAMAGED, OSError) as error:
-            # System errors except for an invalid position; decompressor errors have no number.
+            # Re-raises system errors except for an invalid position; decompressor errors have no number.
             if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
                 raise
             raise InputError(f"this is not a complete file of torch.save() ({type(error).__name__})", path, AGAIN) from None

@@ -87,7 +87,7 @@ class RowReader {
     for (std::size_t i = 0; i < texts; ++i) {
       const CellText& cell = row.cells[i];
       const std::string_view text = cell.kind == CellText::Kind::missing ? "" : cell.text;
-      if (cell.kind == CellText::Kind::nested) json["broken"] = "a text is a list";
+      if (cell.kind == CellText::Kind::nested) json["broken"] = "a text cell is a list";
       json["texts"].push_back(latin1(text));
       decodable = decodable && is_utf8(text);
       if (decodable) append_folded(text, json["folded"].emplace_back("").get_ref<std::string&>());

@@ -25,7 +25,7 @@ class BestMetric {
   double best() const { return best_; }
   /// Number of consecutive values that were not the best.
   int no_better() const { return no_better_; }
-  /// Restores the state of another object.
+  /// Restores the best() and no_better() of another object.
   void restore(double best, int no_better) { best_ = best, no_better_ = no_better; }
 
  private:

@@ -1,6 +1,6 @@
 // The human-readable output of a training run: metrics.jsonl, events.jsonl, TensorBoard, progress.
-// Invariant: only rank 0 has one, and errors here never change a result or stop a run: a file that
-// cannot be written causes one warning and is retried with the next line.
+// Invariant: only rank 0 has a Monitor, and errors here never change a result or stop a run: a file
+// that cannot be written causes one warning and is retried with the next line.
 #pragma once
 
 #include <functional>
@@ -47,7 +47,7 @@ class Monitor {
   const bool freezes_;                     // as the run resumes
   const std::int64_t batch_;               // samples per step
   std::string first_layout_;               // of this launch
-  std::int64_t steps_, curve_tokens_ = 0;  // of evaluations before the end
+  std::int64_t steps_, curve_tokens_ = 0;  // per evaluation before the end
   std::optional<JsonLines> metrics_, events_;
   std::optional<TensorBoardWriter> tensorboard_;
   std::set<std::string> failed_;

@@ -15,7 +15,7 @@
 
 namespace concertina {
 
-/// Totals of all steps of a run over all launches. Each value covers the steps that record it.
+/// Totals over all steps in all launches of a run. Each value covers the steps that record it.
 struct StepTotals {
   std::int64_t steps = 0;  // with a known duration
   double seconds = 0;      // total duration
@@ -37,7 +37,7 @@ struct ReportMetrics {
   Costs costs;                // costs_of()
   std::string costs_missing;  // KnownCosts::missing
   Timeline predicted;
-  std::size_t typical = 0;                    // index of the recorded step with median duration
+  std::size_t typical = 0;                    // index of the recorded step with the median duration
   double seconds = 0, predicted_seconds = 0;  // of that step
   std::vector<RankMetrics> ranks;             // means over recorded steps; maxima of peaks
 

@@ -21,7 +21,7 @@ struct KnownCosts {
 KnownCosts known_costs(const std::string& directory, const Layout& layout, const Plan& plan);
 
 /// The traced costs of computing, posting and updates, and those of messages unless `known`
-/// includes the costs of links and gradient exchange.
+/// includes the costs of links and of the gradient exchange.
 Costs costs_of(const RunTrace& trace, const std::optional<Costs>& known);
 
 }  // namespace concertina

@@ -19,7 +19,7 @@ struct RunHistory {
 
 RunHistory read_history(const std::string& directory);
 
-/// The "step" of the last line that has one in the JSON lines of `path`, or 0. Reads only the end
+/// The "step" of the last JSON line in `path` that has one; 0 if there is none. Reads only the end
 /// of a long file.
 std::int64_t last_step_in(const std::string& path);
 

@@ -170,7 +170,7 @@ class Writer {
     }
   }
 
-  /// The time at which both ends had been posted, if known.
+  /// The time at which both ends of a transfer had been posted, if known.
   double start_of(std::size_t step, const Completion& completion) const {
     const Action other = counterpart(completion.transfer);
     double start = 0;

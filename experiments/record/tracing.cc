@@ -65,7 +65,7 @@ StepRecord unpack(const double*& next, double origin) {
   return record;
 }
 
-/// Gathers the bytes of a microbatch on each stage from the ranks that have it. Collective.
+/// Gathers each stage's bytes per microbatch from the ranks that have the stage. Collective.
 void gather_sizes(const Trainer& trainer, Communicator& world, RunTrace& trace) {
   const auto stages = static_cast<std::size_t>(trace.layout.stage_count());
   std::vector<double> mine(2 * stages + 1);
@@ -126,7 +126,7 @@ void take_working(const Assignment& assignment, RunTrace& trace) {
     trace.plan.rows.push_back(assignment.plan.rows[static_cast<std::size_t>(rank)]);
 }
 
-/// The working ranks on rank 0, which has gathered data; empty elsewhere.
+/// The working ranks on rank 0, which has the gathered data; empty on other ranks.
 std::vector<std::size_t> ranks_of(const Assignment& assignment, std::size_t gathered) {
   if (gathered == 0) return {};
   return {assignment.working.begin(), assignment.working.end()};
@@ -138,7 +138,7 @@ RunTrace gather_trace(Trainer& trainer, const RunConfig& config, const ClockOffs
   Communicator& world = trainer.world();
   const ClockMap clock(early, measure_offset(world));
   std::vector<double> mine;
-  std::size_t steps = 0;  // reached; a spare rank has none
+  std::size_t steps = 0;  // recorded here; none on a spare rank
   for (const StepRecord& record : trainer.engine().executor().recorder().kept()) {
     if (record.step == 0) break;
     pack(record, clock, mine);
@@ -184,7 +184,7 @@ std::vector<TraceWindow> trace_windows(std::int64_t done, std::int64_t steps, co
     if (log.trace_every > 0)
       first = std::min(first, (from + log.trace_every - 1) / log.trace_every * log.trace_every);
     if (first > steps) break;
-    // As many steps as in a launch that starts there.
+    // As many steps as the first window of a launch that starts there would have.
     const int count = choose_window(first - 1, steps, log.trace, actions).count;
     if (count == 0) break;
     windows.push_back({first, count});

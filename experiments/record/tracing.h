@@ -20,13 +20,13 @@ struct TraceWindow {
   std::int64_t end() const { return first + count; }
 };
 
-/// The steps to record in a launch that trains (done, steps]: `wanted` steps after the first two,
-/// which warm up, or the last ones if there are fewer. Their number is reduced, but to at least
-/// one, if the file would be large because steps have many `actions` over all ranks.
+/// The steps to record in a launch that trains steps (done, steps]: `wanted` steps after the first
+/// two, which warm up, or the last ones if there are fewer. Their number is reduced, but to at
+/// least one, if the file would be large because steps have many `actions` over all ranks.
 TraceWindow choose_window(std::int64_t done, std::int64_t steps, int wanted, std::size_t actions);
 
-/// The windows requested by log.trace_at or log.trace_every: log.trace steps from each of these
-/// steps within the launch, ascending. A window that starts within another is merged into it.
+/// The windows requested by log.trace_at or log.trace_every, ascending: log.trace steps starting at
+/// each requested step of the launch. A window that would start within another is omitted.
 std::vector<TraceWindow> trace_windows(std::int64_t done, std::int64_t steps, const LogSection& log,
                                        std::size_t actions);
 
@@ -55,7 +55,7 @@ class Tracing {
   std::optional<RunTrace> last_;
 };
 
-/// Gathers the steps that `trainer` recorded and that were reached, at least one, from the working
+/// Gathers the steps (at least one) that `trainer` has executed and recorded from the working
 /// ranks. Complete only on rank 0. Collective. `early`: this rank's measure_offset() before these
 /// steps.
 RunTrace gather_trace(Trainer& trainer, const RunConfig& config, const ClockOffset& early);

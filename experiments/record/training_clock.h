@@ -16,7 +16,7 @@ struct RunLog {
 };
 /// The start times of launches, from the lines of launches.jsonl.
 std::vector<std::string> starts_of(const std::vector<nlohmann::json>& launches);
-/// Reads the log of a run directory; empty for an empty name.
+/// Reads the log of a run directory; returns an empty log for an empty name.
 RunLog read_log(const std::string& directory);
 
 /// A metric by step.
@@ -25,7 +25,7 @@ struct StepCurve {
   bool operator==(const StepCurve&) const = default;
 };
 
-/// The training time in seconds up to the end of each step: wall time with decisions, layout
+/// The training time in seconds up to the end of each step: wall time, including decisions, layout
 /// changes and checkpoints, but not evaluations. The clock starts after the first step, which
 /// creates kernels, and stops between launches and during the first step of each. For a repeated
 /// step, the last time counts. Empty if the log lacks the time of a step or evaluation.

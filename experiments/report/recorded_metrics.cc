@@ -26,7 +26,7 @@ Json model_metrics(const std::string& config_text) try {
   return Json::object();
 }
 
-/// Milliseconds after `start`, and bytes of saved activations, and of boundary buffers if measured.
+/// Per sample: milliseconds since `start`, saved bytes and, with `boundaries`, boundary bytes.
 Json memory_json(const std::vector<MemorySample>& samples, double start, bool boundaries) {
   Json points = Json::array();
   for (const MemorySample& sample : samples) {

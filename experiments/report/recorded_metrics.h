@@ -1,4 +1,4 @@
-// Data for a run's page that only the program can provide: model, recorded and predicted steps.
+// Data for a run's page that only the program can provide: the model, recorded and predicted steps.
 // Invariant: only reads.
 #pragma once
 
@@ -12,9 +12,9 @@
 namespace concertina {
 
 /// Returns `layer_ends`, `parameters` and `tokens_per_step` if this version can read the config. If
-/// the run has a trace (the one starting at `step`, or the last), also the measured and predicted
-/// metrics of its steps, by rank and with memory over time, `pipelines` and `timeline`. Throws
-/// Error{bad_input} if the run or trace is missing or damaged.
+/// the run has a trace (the one starting at `step`, or the last), also returns the measured and
+/// predicted metrics of its steps, by rank and with memory over time, `pipelines` and `timeline`.
+/// Throws Error{bad_input} if the run or trace is missing or damaged.
 nlohmann::ordered_json recorded_metrics(const std::string& directory,
                                         std::optional<std::int64_t> step);
 

@@ -17,7 +17,7 @@ void add_wait(WorkKind kind, const std::string& what, double start, double end,
   if (end > start) waits.push_back({.work = kind, .start = start, .end = end, .what = what});
 }
 
-/// The predicted end of the last gradient on `rank` and on ranks with which it shares gradients.
+/// When `rank` and the ranks with which it shares gradients have computed them all, as predicted.
 double last_gradient(const RunTrace& trace, const ReportMetrics& metrics, std::size_t rank) {
   double last = 0;
   for (const BucketCosts& bucket : metrics.costs.buckets) {
@@ -65,8 +65,8 @@ std::string wait_text(const WaitTime& wait, const Layout& layout) {
   }
 }
 
-/// The step with the median duration. Waits are split where the computation that they depend on has
-/// ended.
+/// The step with the median duration. Each wait is split at the time when the computation that it
+/// depends on ended.
 TimelinePanel measured_panel(const RunTrace& trace, const ReportMetrics& metrics) {
   const std::vector<StepRecord>& step = trace.steps[metrics.typical];
   const auto computed = computed_until(trace.plan, trace.layout, step);

@@ -108,7 +108,7 @@ nlohmann::json difference(const std::vector<std::vector<RankClaim>>& all, const 
 }
 
 /// The refusal of an instruction set that some ranks' processors lack; null if all have it. `isas`:
-/// the number of instruction sets of each rank.
+/// the number of instruction sets that each rank supports.
 nlohmann::json missing_isa(const std::vector<int>& isas, const RunConfig& config) {
   if (config.numerics.isa == "auto" || config.run.device != "cpu") return nullptr;
   const std::vector<std::string_view> names = cpu::isa_names();

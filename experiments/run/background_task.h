@@ -1,5 +1,5 @@
-// A rank's work for a save that runs during its steps, and the agreement of all ranks on its
-// outcome: the one commit rule of all tiers (disk, memory, another host). Invariants: a task's
+// A rank's work for a save that runs during its steps, and the agreement of all ranks on the
+// outcome: a single commit rule for all tiers (disk, memory, another host). Invariants: a task's
 // thread never communicates; its failure is stored, never thrown; ranks agree through one number
 // each, which they exchange after each step anyway.
 #pragma once
@@ -23,9 +23,9 @@ class BackgroundTask {
   BackgroundTask(const BackgroundTask&) = delete;
   BackgroundTask& operator=(const BackgroundTask&) = delete;
 
-  /// Runs `task`; `concurrent`: on a thread, unless the thread limit is reached. `where`: the place
-  /// to name for a failure that is not an Error. `beat`: called on the waiting thread whenever the
-  /// task has made progress.
+  /// Runs `task`; `concurrent`: on its own thread, unless the thread limit is reached. `where`: the
+  /// place to name for a failure that is not an Error. `beat`: called on the waiting thread each
+  /// time that the task has made progress.
   void start(const std::function<void()>& task, bool concurrent, const std::string& where,
              std::function<void()> beat = {});
   /// Whether the last task has finished; true if there was none.
@@ -46,9 +46,9 @@ class BackgroundTask {
   std::thread thread_;
 };
 
-/// The stages of a save: each rank writes its part; then one rank or all turn the parts into one
-/// state. A rank sends 0 until it has done its part of the stage, a negative number if that failed,
-/// otherwise any positive number.
+/// The stages of a save: each rank writes its part; then one rank or all of them combine the parts
+/// into one state. A rank sends 0 until it has finished its part of the stage, then any positive
+/// number, or a negative one if it failed.
 class SaveStages {
  public:
   enum class Stage { idle, writing, committing, failed };

@@ -29,7 +29,7 @@ std::optional<OpenCommit> open_best(const std::string& checkpoints) {
     const std::string path = checkpoints + "/" + commit_name(best->step);
     std::error_code absent;
     if (std::filesystem::exists(path, absent)) return OpenCommit{path, open_manifest(path)};
-    // A run in progress may have found a better one in the meantime.
+    // A run in progress may have saved a better one and removed this one in the meantime.
     if (seen == newest->manifest.step)
       throw_input(fmt::format("the run's best checkpoint by {}, of step {}, is missing", best->by,
                               best->step),

@@ -73,7 +73,7 @@ void require_sound(const TensorPiece& piece, std::int64_t step) {
       largest = std::max(largest, std::bit_cast<std::uint32_t>(part.data[i]) & 0x7fffffff);
     if (largest < limit) continue;
     throw_failure(
-        fmt::format("training has diverged: after step {} '{}' of {} {}; no checkpoint is written",
+        fmt::format("training has diverged: after step {}, '{}' of {} {}; no checkpoint is written",
                     step, part.name, piece.name,
                     largest >= kInfinity ? "is not finite" : "has values above 2^64"),
         fmt::format("step {}", step), kDivergedAdvice);
@@ -93,7 +93,7 @@ nlohmann::json metadata_of(const Trainer& trainer, std::int64_t step,
 
 }  // namespace
 
-/// Whether a copy of this rank's part fits in memory if other ranks of the host need as much.
+/// Whether a copy of this rank's part fits in memory if every rank on this host needs as much.
 bool CheckpointWriter::make_copy_room() {
   const auto rank = static_cast<std::size_t>(trainer_.world().rank());
   const std::uint64_t bytes =
@@ -169,7 +169,7 @@ void CheckpointWriter::commit() {
     shards.push_back(parse_shard_record(nlohmann::json::parse(record), partial_));
   write_manifest(partial_, std::move(shards), std::move(metadata_));
   durable_ = now() - began_;
-  if (after_) after_(led_on_);
+  if (after_) after_(followed_);
 }
 
 double CheckpointWriter::news() const {
@@ -193,16 +193,16 @@ void CheckpointWriter::collect_records(std::span<const double> news) {
 
 /// Starts the next stage if all ranks are ready for it.
 std::optional<SavedCheckpoint> CheckpointWriter::step_on(std::span<const double> news,
-                                                         bool led_on) {
+                                                         bool followed) {
   using enum SaveStages::Stage;
   if (!stages_.hear(stages_.now() == committing ? news.first(1) : news)) return {};
   task_.wait();
-  if (stages_.now() == idle) return SavedCheckpoint{step_, news[0], led_on_};
+  if (stages_.now() == idle) return SavedCheckpoint{step_, news[0], followed_};
   if (stages_.now() == failed) return {};
   pieces_.clear();
   fetched_.clear();
   collect_records(news);
-  led_on_ = led_on;
+  followed_ = followed;
   if (commits()) work(&CheckpointWriter::commit);
   return {};
 }
@@ -221,8 +221,8 @@ void CheckpointWriter::raise() {
       });
 }
 
-std::optional<SavedCheckpoint> CheckpointWriter::hear(std::span<const double> news, bool led_on) {
-  std::optional<SavedCheckpoint> saved = step_on(news, led_on);
+std::optional<SavedCheckpoint> CheckpointWriter::hear(std::span<const double> news, bool followed) {
+  std::optional<SavedCheckpoint> saved = step_on(news, followed);
   raise();
   return saved;
 }

@@ -27,8 +27,8 @@ namespace concertina {
 /// A finished commit. All ranks that receive one receive the same step and seconds.
 struct SavedCheckpoint {
   std::int64_t step = 0;
-  double seconds = 0;   // from its start until it was durable
-  bool led_on = false;  // see After
+  double seconds = 0;     // from its start until it was durable
+  bool followed = false;  // see After
 };
 
 class CheckpointWriter {
@@ -37,8 +37,8 @@ class CheckpointWriter {
   CheckpointWriter(Trainer& trainer, std::string directory)
       : trainer_(trainer), directory_(std::move(directory)) {}
 
-  /// The next action of the rank that commits. `led_on`: whether a step followed the saved one.
-  using After = std::function<void(bool led_on)>;
+  /// What the rank that commits does next. `followed`: whether a step has followed the saved one.
+  using After = std::function<void(bool followed)>;
 
   /// Starts to write the state after step `step`. `concurrent`: returns once there is a copy of it;
   /// if there is no memory for a copy, logs a warning and waits. Must not be called while busy().
@@ -51,10 +51,10 @@ class CheckpointWriter {
   bool busy() const { return stages_.busy(); }
   /// The value that the other ranks pass to hear(); 0 while this rank writes.
   double news() const;
-  /// `news`: news() of all working ranks, in their order; `led_on`: see After. Returns the commit
+  /// `news`: news() of all working ranks, in their order; `followed`: see After. Returns the commit
   /// once it exists. Like start(), throws the error of any rank. Called by all ranks together; the
   /// working ranks must not change while busy().
-  std::optional<SavedCheckpoint> hear(std::span<const double> news, bool led_on);
+  std::optional<SavedCheckpoint> hear(std::span<const double> news, bool followed);
   /// Waits for the save in progress, and returns the same as hear(). Collective.
   std::optional<SavedCheckpoint> finish();
   /// The same for the working ranks only; never throws. Returns nullopt if there is no commit.
@@ -72,7 +72,7 @@ class CheckpointWriter {
   void write_part();
   void commit();
   void collect_records(std::span<const double> news);
-  std::optional<SavedCheckpoint> step_on(std::span<const double> news, bool led_on);
+  std::optional<SavedCheckpoint> step_on(std::span<const double> news, bool followed);
   std::optional<SavedCheckpoint> step_to_end(const Exchange& exchange);
   void raise();
   bool commits() const { return index_ == 0; }
@@ -87,22 +87,22 @@ class CheckpointWriter {
   SaveStages stages_;
   std::int64_t step_ = 0;
   int index_ = -1;  // index of this rank among the working ranks; -1: none
-  bool concurrent_ = false, led_on_ = false;
+  bool concurrent_ = false, followed_ = false;
   double began_ = 0;
   std::string partial_;
   nlohmann::json metadata_;
   After after_;
   std::vector<TensorPiece> pieces_;
   std::list<std::vector<std::byte>> fetched_;  // tensors that host code cannot read in place
-  std::vector<std::string> records_;           // JSON of this rank's shard, or of all to commit
+  std::vector<std::string> records_;  // JSON of this rank's shard, or of all shards to commit
   // These belong to the task until it has finished.
   ShardStructure structure_;
   double durable_ = 0;
   BackgroundTask task_;
 };
 
-/// Writes step `step` below `directory` and commits it with the number of frozen units and
-/// `progress`. Throws like CheckpointWriter::start(). Collective.
+/// Writes the state after step `step` below `directory` and commits it with the number of frozen
+/// units and `progress`. Throws like CheckpointWriter::start(). Collective.
 void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_t step,
                      const nlohmann::json& identity, nlohmann::json progress = {});
 
@@ -110,11 +110,11 @@ void save_checkpoint(Trainer& trainer, const std::string& directory, std::int64_
 double copy_snapshot(const Trainer& trainer, SnapshotFile& file, const SnapshotOf& of,
                      const nlohmann::json& identity, nlohmann::json progress);
 
-/// Number of bytes to reserve for a checkpoint by all ranks in the current assignment.
+/// The number of bytes to reserve for a checkpoint written by all ranks in the current assignment.
 std::uint64_t checkpoint_bytes(const Trainer& trainer);
 
-/// Minimum number of bytes of weights and optimizer state that each rank writes; `kinds`: number of
-/// tensors per weight, not counting the weight itself.
+/// The number of bytes of weights and optimizer state that each rank writes, without file overhead;
+/// `kinds`: number of tensors per weight, not counting the weight itself.
 std::vector<std::uint64_t> state_bytes(const Assignment& assignment, std::size_t kinds);
 
 }  // namespace concertina

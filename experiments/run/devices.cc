@@ -37,8 +37,8 @@ cuda::AttentionBy attention_of(const RunConfig& config) {
   return may ? by : AttentionBy::own;
 }
 
-/// The attention kernels for all ranks, which must agree for bit-identical results: cuDNN's only if
-/// all ranks have the same version. Collective.
+/// The attention kernels, which must be the same on all ranks for bit-identical results: cuDNN's
+/// only if all ranks have the same version. Collective.
 cuda::AttentionBy agreed_attention(const RunConfig& config, int gpu, Communicator& world) {
   const cuda::AttentionBy wanted = attention_of(config);
   if (wanted == cuda::AttentionBy::own || world.size() == 1) return wanted;

@@ -1,5 +1,5 @@
-// Layouts as JSON, in checkpoints and traces: [{microbatches: [0, 4], stages: [...]}, ...], without
-// the frozen units.
+// Layouts, without their frozen units, as JSON in checkpoints and traces: [{microbatches: [0, 4],
+// stages: [...]}, ...].
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@ namespace concertina {
 enum class StageForm { named, brief };
 
 nlohmann::ordered_json to_json(const Layout& layout, StageForm form);
-/// Parses both forms. Throws nlohmann::json::exception for any other.
+/// Parses both forms. Throws nlohmann::json::exception for anything else.
 Layout layout_from(const nlohmann::json& pipelines);
 
 }  // namespace concertina

@@ -1,6 +1,6 @@
 // Everything that is decided from a config before a run allocates memory: model, job and
-// assignment. Invariant: pure except for a schedule file named by the config; the same on every
-// rank, whether or not the ranks exist.
+// assignment. Invariant: pure, except for reading a schedule file that the config names; the same
+// on every rank, whether or not the ranks exist.
 #pragma once
 
 #include <functional>
@@ -30,7 +30,7 @@ std::int64_t tokens_of_step(const RunConfig& config);
 
 /// Returns the job: everything that the run trains, independent of its layout.
 Job job_of(const RunConfig& config);
-/// The options for a text from the keys of [data]; `config` must name a text.
+/// The options for reading a text, from the keys of [data]; `config` must name a text.
 DataOptions data_options(const RunConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
 /// The data named by the config: its source, or the mixture of its sources (data.weights). `finish`
 /// converts each source to the dataset from which samples are drawn.
@@ -45,7 +45,7 @@ Request request_of(const RunConfig& config, int world, std::vector<int> hosts = 
 
 /// The assignment for `config`. Throws Error{bad_input} if world size, model and layout are
 /// incompatible. If the layout fits another number N of ranks, the error suggests `launch` with N
-/// for {}.
+/// in place of {}.
 Assignment assignment_of(const RunConfig& config, const Job& job, int world,
                          const std::string& launch = {}, std::vector<int> hosts = {});
 

@@ -19,7 +19,7 @@
 namespace concertina {
 namespace {
 
-/// Reports progress to the watchdog.
+/// Returns a function that reports progress to the watchdog.
 Beat beat_of(const Trainer& trainer) {
   Watchdog* const watchdog = trainer.watchdog();
   return [watchdog] {
@@ -56,8 +56,8 @@ void each_wanted(State& state, const CheckpointReader& reader, const ReadPart& r
     if (state.weights()[b].empty()) continue;
     for (const BucketTensor& tensor : buckets[b].tensors) {
       if (buckets[b].copy_of >= 0 && !std::ranges::binary_search(stored, tensor.name))
-        throw_input(fmt::format("the checkpoint has one token table for frozen units and the head, "
-                                "but freeze.tied = \"trains\""),
+        throw_input(fmt::format("the checkpoint has one token table for the frozen units and the "
+                                "head, but freeze.tied = \"trains\""),
                     reader.directory(), "freeze.tied = \"freezes\"");
       if (reader.shape(tensor.name) != tensor.shape)
         throw_input(
@@ -73,7 +73,7 @@ void each_wanted(State& state, const CheckpointReader& reader, const ReadPart& r
   });
 }
 
-/// Reads all tensors at once if they are in host memory, otherwise in turn through a host buffer.
+/// Reads all tensors at once if they are in host memory, otherwise each through a host buffer.
 void read_state(State& state, CheckpointReader& reader) {
   std::vector<CheckpointReader::Range> ranges;
   each_wanted(state, reader,
@@ -100,7 +100,7 @@ std::vector<std::size_t> wanted_shards(State& state, const CheckpointReader& rea
 }
 
 /// Loads the commit returned by `open` on each rank and returns its step. `bring`, if set, is
-/// called on all ranks with the shards that each reads.
+/// called on every rank with the shards that this rank reads.
 std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& open,
                          const nlohmann::json& identity, nlohmann::json* kept,
                          const std::function<void(const std::vector<std::size_t>&)>& bring = {}) {
@@ -121,7 +121,7 @@ std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& op
     updates = progress.value("updates", step);
     missed = progress.value("missed", missed);
     if (updates < 0 || updates > step)
-      throw_failure(fmt::format("{} steps in {} updates is impossible", step, updates),
+      throw_failure(fmt::format("{} updates in {} steps are impossible", updates, step),
                     reader->directory(), "an older checkpoint");
   });
   trainer.resume(step, updates);
@@ -197,7 +197,7 @@ std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string&
       if (!removed || attempt == kAttempts) throw;
     }
     if (trainer.world().rank() == 0)
-      log::info("{} was removed while it was read; using another checkpoint", *commit);
+      log::info("{} was removed while it was being read; using another checkpoint", *commit);
   }
 }
 

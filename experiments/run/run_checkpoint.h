@@ -20,17 +20,17 @@ std::optional<std::int64_t> load_snapshot(Trainer& trainer, const SnapshotRun& r
                                           std::int64_t newer_than, std::int64_t most,
                                           const nlohmann::json& identity, nlohmann::json* stored);
 
-/// Removes all commits except the newest `keep` and that of step `best`; called on one rank. Logs a
-/// warning if a commit cannot be removed. Should be called only after the first step that follows a
-/// commit: until then it is unknown whether training can continue from it.
+/// Removes all commits except the newest `keep` and the commit of step `best`. Call it on one rank,
+/// and only after the first step that follows a commit: until then it is unknown whether training
+/// can continue from that commit. Logs a warning if a commit cannot be removed.
 void prune_checkpoints(const std::string& directory, int keep, std::int64_t best = -1);
 
 /// Loads the commit at `path` (a step-... directory), or the `chosen` one below it, into the
 /// engine's weights and optimizer states, and returns its step; nullopt if there is no commit.
 /// Throws Error{bad_input} that names the key, file or tensor if the commit is from another run or
-/// damaged, and suggests an older intact one. `identity`: this run's; if empty, only tensors and
-/// shapes must fit (eval, generate). Restores the number of frozen units. `stored`, if not null,
-/// receives the commit's metadata: the identity, and kProgress.
+/// damaged, and suggests an older intact one. `identity`: this run's; if empty, only tensor names
+/// and shapes must match (eval, generate). Restores the number of frozen units. `stored`, if not
+/// null, receives the commit's metadata: the identity, and kProgress.
 std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string& path,
                                             const nlohmann::json& identity,
                                             nlohmann::json* stored = nullptr,

@@ -68,13 +68,13 @@ void check_identity(const nlohmann::json& stored, const nlohmann::json& now,
     const nlohmann::json then = value_then(stored, key);
     if (then == value) return;
     if (key == "data.text" && text(then).empty())
-      throw_input("the checkpoint is an imported model, not from a run with data", path,
+      throw_input("the checkpoint is an imported model, not one from a run with data", path,
                   "a run with another run.name that starts from it with model.from");
     throw_input(fmt::format("the checkpoint is from another run: {} was {}, now it is {}", key,
                             text(then), text(value)),
                 path, fmt::format("the same {} as before, or another run.name for a new run", key));
   };
-  // Checks stored keys first: a key that had no effect then says less than the key that enables it.
+  // Checks stored keys first: a key that enables others explains more than the keys it enables.
   for (const bool stated : {true, false})
     for (const auto& [key, value] : now.items())
       if (stored.contains(key) == stated) check(key, value);

@@ -17,15 +17,15 @@ inline constexpr const char* kWholeText = "data.text.sha256";
 /// decisions during the run.
 inline constexpr const char* kProgress = "progress";
 
-/// Key in that progress: the unread data that ended the launch ("where"), and the steps before the
-/// evaluation that read it ("evaluates"; -1: none). After a repair, the data is different.
+/// Key in that progress: the unreadable data that ended the launch ("where"), and the argument of
+/// the evaluation that read it ("evaluates"; -1: none). After a repair, the data is different.
 inline constexpr const char* kUnread = "unread";
 
 /// Returns the values of a config and its data that determine a run's exact results. A checkpoint
-/// stores them, and resuming with other values is refused, except for keys with may_change().
+/// stores them, and resuming with other values is refused, except for keys that may_change().
 nlohmann::json numerics_identity(const RunConfig& config, const std::string& data_fingerprint);
 
-/// Whether a run may resume with another value of this identity key (logged): the precision, the
+/// Whether a run may resume, with a message, although this identity key differs: the precision, the
 /// device, the instruction set, oneDNN's version, the end of the learning-rate schedule.
 bool may_change(std::string_view key);
 
@@ -34,7 +34,7 @@ bool may_change(std::string_view key);
 nlohmann::json value_then(const nlohmann::json& stored, const std::string& key);
 
 /// Throws Error{bad_input} if the version that wrote the checkpoint in `path` is so old that keys
-/// missing from its identity `stored` did not have their defaults.
+/// missing from its identity `stored` may not have had today's default values.
 void require_version(const nlohmann::json& stored, const nlohmann::json& now,
                      const std::string& path);
 

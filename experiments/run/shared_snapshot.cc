@@ -14,7 +14,7 @@
 namespace concertina {
 namespace {
 
-/// The lowest rank of each host.
+/// The lowest rank on each host.
 std::map<int, int> speakers(const std::vector<int>& hosts) {
   std::map<int, int> lowest;
   for (std::size_t rank = 0; rank < hosts.size(); ++rank)

@@ -18,13 +18,13 @@ struct SharedSnapshot {
 
 /// The newest snapshot up to step `most` whose parts are all on hosts of the world; nullopt if
 /// there is none. `hosts`: by rank. Every rank receives the list of every host's parts: a few
-/// kilobytes per rank of the snapshot.
+/// kilobytes per part.
 std::optional<SharedSnapshot> find_snapshot(Communicator& world, const std::vector<int>& hosts,
                                             const SnapshotRun& run, std::int64_t most);
 
 /// Copies the shards `wanted` by this rank that its host lacks from hosts that have them. Throws
-/// Error{failure} on the affected ranks if there is no space. Unreadable data arrives as zeros,
-/// which fail every hash check.
+/// Error{failure} on all ranks if a host has no space. Unreadable data arrives as zeros, which fail
+/// every hash check.
 void fetch_shards(Communicator& world, const std::vector<int>& hosts,
                   const SharedSnapshot& snapshot, const std::vector<std::size_t>& wanted);
 

@@ -13,7 +13,7 @@ namespace concertina {
 /// (16 KiB of weights) are sent to rank 0, and the hash to every rank.
 std::string state_sha256(Trainer& trainer);
 
-/// The same for each bucket separately, in order. Collective; the same on every rank.
+/// Such a hash for each bucket, in order. Collective; the same on every rank.
 std::vector<std::string> bucket_sha256(Trainer& trainer);
 
 }  // namespace concertina

@@ -20,18 +20,18 @@ struct TextIdentity {
 
 /// The identity of the files of rank 0's `dataset`, which are hashed unless their digest is known.
 /// Throws Error{bad_input} that names a rank if it reads a different text. Caches the digest in
-/// `directory`/text.json, which need not exist and is never written unless `remember`. `progress`:
-/// see whole_sha256(). Collective.
+/// `directory`/text.json, which need not exist and is written only if `remember` is true.
+/// `progress`: see whole_sha256(). Collective.
 TextIdentity text_identity(Communicator& world, const Dataset& dataset,
                            const std::string& directory, bool remember,
                            const std::function<void()>& progress);
 
-/// Throws Error{bad_input} that names `where` and a rank if its `corpus` has other bytes than rank
-/// 0's. `what`: a name for the files. Reads nothing if all ranks see the same files. Collective.
+/// Throws Error{bad_input} that names `where` and a rank if its `corpus` differs from rank 0's.
+/// `what`: a name for the files. Reads nothing if all ranks see the same files. Collective.
 void require_same_files(Communicator& world, const Corpus& corpus, const std::string& what,
                         const std::string& where);
 
-/// Throws Error{failure} on all ranks if a rank's files no longer have `stamps` and their content
+/// Throws Error{failure} on all ranks if a rank's files no longer have `stamps` and their SHA-256
 /// is not `whole`; otherwise updates `stamps`. Collective.
 void require_same_text(Communicator& world, const Corpus& corpus, const std::string& whole,
                        std::vector<FileStamp>& stamps);

@@ -225,7 +225,7 @@ Adoption Trainer::adopt(Assignment next) {
   auto coming = std::make_unique<const Assignment>(std::move(next));
   const std::size_t kinds = state_->kinds().size();
   const MovePlan plan = plan_adoption(*coming);
-  // Frees the engine's memory first. If nothing moves, the next engine fits the same arena.
+  // Frees the engine's memory first. If nothing moves, the next engine fits in the same arena.
   Arena arena;
   if (std::ranges::all_of(plan.rounds, [](const MoveRound& one) { return one.moves.empty(); }))
     arena = engine_->release_arena();

@@ -1,4 +1,4 @@
-// The trainer: trains, evaluates and generates; combines job, assignment, state and engine.
+// The trainer trains, evaluates and generates; it has a job, an assignment, a state and an engine.
 // Invariants: the job never changes; the state outlives every engine; changing the assignment keeps
 // every bit of what is trained.
 #pragma once
@@ -31,15 +31,15 @@ class UnreadData : public Error {
 
 /// The costs of changing the assignment.
 struct Adoption {
-  double seconds = 0;           // on this rank, from when all ranks were ready
-  double move_seconds = 0;      // of these, for moving the state
+  double seconds = 0;           // on this rank, since all ranks were ready
+  double move_seconds = 0;      // the part of `seconds` spent moving the state
   std::size_t bytes = 0;        // total between ranks
   std::size_t extra_bytes = 0;  // maximum over ranks, beyond larger states
 };
 
 class Trainer {
  public:
-  /// Decides what is trained and how the ranks of `world` share it; does not allocate tensors yet.
+  /// Decides what is trained and how the ranks of `world` share the work; allocates no tensors yet.
   /// All arguments must outlive this object. Throws Error{bad_input} like assignment_of(), which
   /// also describes `launch`. Collective.
   Trainer(const RunConfig& config, Backend& backend, Communicator& world,
@@ -61,13 +61,13 @@ class Trainer {
   /// Sets the cache of frozen outputs that steps read, which must outlive them; null: no cache.
   void reuse(FrozenOutputs* frozen) { frozen_outputs_ = frozen; }
 
-  /// Makes steps skip weight gradients of these groups of units in turn; no groups: skip none.
+  /// Makes steps skip the weight gradients of these groups of units in turn; no groups: none.
   void skip(std::vector<SkipGroup> groups);
 
   /// Trains step `step`, counted from 1, with one update. If the assignment has k batches per step,
-  /// does the work of steps [step, step + k) at the learning rate of the first. Returns the same on
-  /// every rank, including spare ranks, which wait for the others. Throws Error{failure} if the
-  /// step computed wrong numbers. Collective.
+  /// does the work of steps [step, step + k) at the learning rate of the first. Returns the same
+  /// result on every rank, including spare ranks, which wait for the others. Throws Error{failure}
+  /// if the step computed wrong numbers. Collective.
   StepResult step(std::int64_t step, BatchSource& source);
   /// The same, but if the numbers are wrong, returns a result with a fault and changes nothing: the
   /// step can be retried or skipped.
@@ -87,15 +87,15 @@ class Trainer {
   /// Returns `mine` of all working ranks, concatenated, on every rank. Spare ranks contribute
   /// nothing and cause no delay. All working ranks must pass the same number of values. Collective.
   std::vector<double> gather_working(std::span<const double> mine);
-  /// Called before step(): the value that a spare rank, which only waits during the step, sends to
-  /// the others; ignored on a working rank.
+  /// Called before step(). A spare rank, which only waits during the step, sends `value` to the
+  /// first working rank; a working rank ignores it.
   void tell(double value);
-  /// Called after step(): the maximum of the values of spare ranks, on the first working rank; 0
-  /// elsewhere. Collective.
+  /// Called after step(). Returns the maximum of the values that spare ranks passed to tell() on
+  /// the first working rank, and 0 elsewhere. Collective.
   double stop_requested();
 
-  /// Runs forward passes over the first `count` microbatches from batch `batch` on. Returns the
-  /// summed loss of each microbatch, 0 if its last stage is on another rank. `see` receives the
+  /// Runs forward passes over `count` microbatches, starting with batch `batch`. Returns the summed
+  /// loss of each microbatch, or 0 for one whose last stage is on another rank. `see` receives the
   /// logits [R,V] on the rank of the last stage.
   const std::vector<double>& evaluate(
       std::int64_t batch, int count, BatchSource& source,
@@ -103,7 +103,7 @@ class Trainer {
 
   /// Continues with `next`, an assignment of the same job to the same world: moves the state, using
   /// at most parallel.move_memory, and rebuilds the rest. Keeps every bit of what is trained.
-  /// Collective; only between two steps.
+  /// Collective; may be called only between two steps.
   Adoption adopt(Assignment next);
   /// The same if `next` is assign(job, asked); asked() then returns this request.
   Adoption adopt(Request asked, Assignment next);
@@ -112,7 +112,7 @@ class Trainer {
   /// Returns the data that adopt() would move.
   MovePlan plan_adoption(const Assignment& next);
 
-  /// The request of the current assignment, initially that of the config.
+  /// The request for the current assignment, initially the config's.
   const Request& asked() const { return asked_; }
   /// The same request with the current layout and schedule and another number of frozen units.
   Request asked_with_frozen(int units) const;

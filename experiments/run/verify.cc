@@ -31,7 +31,7 @@ bool known(const std::vector<VerifyCase>& cases, const Assignment& assignment) {
   });
 }
 
-/// Two pipelines under 1f1b, the second on one rank; nullopt if the job has one leaf.
+/// Two pipelines under 1f1b, the second on one rank; nullopt with too few ranks, leaves or units.
 std::optional<Layout> uneven(const Job& job, int ranks) {
   if (ranks < 3 || job.leaves < 2 || job.units() < ranks - 1) return std::nullopt;
   const int cut = job.microbatches / job.leaves * std::max(1, job.leaves * (ranks - 1) / ranks);

@@ -18,11 +18,11 @@ struct VerifyCase {
 };
 
 /// Every layout of the registered schedules on up to `world` ranks: all grids, two pipelines of
-/// different depth, spare ranks; each distinct plan once. `base` comes first.
+/// different depths, spare ranks; each distinct plan once. `base` comes first.
 std::vector<VerifyCase> verify_cases(const Job& job, const Assignment& base,
                                      const std::string& schedule);
 
-/// The values that differed from the first case.
+/// The values that differed from those of the first case.
 struct VerifyResult {
   std::string name;
   bool moved = true;                   // the change to this layout kept every bit
@@ -32,11 +32,11 @@ struct VerifyResult {
   bool same() const { return moved && first_step == 0; }
 };
 
-/// The largest number of `results` that differ at the same step and are bit-identical to each
-/// other. If it covers most results, the first case, which is the reference, is the outlier.
+/// The largest number of `results` that differ from the first case at the same step, but are
+/// bit-identical to each other. If these are most of them, the first case is the outlier.
 std::size_t differ_alike(const std::vector<VerifyResult>& results);
 
-/// Trains `steps` steps in each of `cases`, then one run that changes its layout before every step.
+/// Trains `steps` steps in each of `cases`, then does a run that changes layouts before every step.
 /// `trainer` must be started and initialized. `see` receives each result as soon as it is known;
 /// the last one is named "all layouts in sequence". Collective; the same on every rank.
 std::vector<VerifyResult> verify(Trainer& trainer, const std::vector<VerifyCase>& cases,

@@ -10,7 +10,7 @@ namespace concertina {
 /// TOML.
 std::map<std::string, std::string> keys_of(const std::string& toml);
 
-/// Returns the keys of the run in `directory`; empty without a config.toml.
+/// Returns the keys of the run in `directory`, or none if it has no config.toml.
 std::map<std::string, std::string> keys_of_run(const std::string& directory);
 
 /// Converts a TOML value to a setting's text, without quotes.

@@ -22,14 +22,14 @@ bool all_know(const Trials& trials, const std::string& column) {
       trials, [&](const TrialRecord* trial) { return cell_text(cell_of(*trial, column)).empty(); });
 }
 
-/// Whether the key affects a loss in other ways than through the quality of training.
+/// Whether the key affects a loss in ways other than through the quality of training.
 bool is_data_key(const std::string& key) {
   return key.starts_with("data.") || key.starts_with("eval.") || key == "model.task" ||
          key == "model.label_smoothing";
 }
 
-/// Why the configs do not show that these trials use the same data. Files with equal content and
-/// tokenizers with equal tokens may have different paths.
+/// Why the configs do not show that these trials use the same data; empty if they do. Files with
+/// equal contents and tokenizers with equal tokens may have different paths.
 std::string why_other_config(const Trials& trials) {
   for (const TrialRecord* trial : trials)
     if (trial->facts.contains(kNoConfig)) return "their data is not recorded";
@@ -48,7 +48,7 @@ std::string why_other_config(const Trials& trials) {
   return {};
 }
 
-/// Why the tokens of these trials may differ.
+/// Why the tokens of these trials may differ; empty if they cannot.
 std::string why_other_tokens(const Trials& trials) {
   if (all_know(trials, kMeasure)) return {};
   for (const TrialRecord* trial : trials)

@@ -25,7 +25,7 @@ FORMS = "KEY=uniform:LOW:HIGH, KEY=log:LOW:HIGH or KEY=choice:A,B,..."
 
 
 def scalar(text):
-    """A number if the text is one, otherwise the text, like the values in tell messages."""
+    """Returns a number if the text is one, otherwise the text, as in tell messages."""
     try:
         return float(text) if set(text) & set(".eE") else int(text)
     except ValueError:
@@ -33,7 +33,7 @@ def scalar(text):
 
 
 def dimension(text):
-    """("optimizer.lr", its distribution) from "optimizer.lr=log:1e-4:1e-2"."""
+    """Returns ("optimizer.lr", its distribution) for "optimizer.lr=log:1e-4:1e-2"."""
     try:
         key, values = text.split("=", 1)
         kind, values = values.split(":", 1)
@@ -49,7 +49,7 @@ def dimension(text):
 
 
 def same_value(distribution, value):
-    """Converts a tell message's value to one of the distribution: 64.0 and "64" become its choice 64."""
+    """Converts a tell message's value to a value of the distribution: 64.0 and "64" become its choice 64."""
     if isinstance(distribution, CategoricalDistribution):
         return next((c for c in distribution.choices if c == value or str(c) == str(value)), value)
     return int(value) if isinstance(distribution, IntDistribution) else float(value)

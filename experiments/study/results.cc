@@ -31,7 +31,7 @@ const char* name_of(TrialState state) {
 TrialState trial_state(const std::string& word, const std::string& where) {
   const auto found = std::ranges::find(kStates, word);
   if (found == kStates.end())
-    throw_input(fmt::format("'{}' is not a state of a trial", word), where,
+    throw_input(fmt::format("'{}' is not a valid trial state", word), where,
                 fmt::format("one of: {}", fmt::join(kStates, ", ")));
   return static_cast<TrialState>(found - kStates.begin());
 }

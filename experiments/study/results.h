@@ -16,7 +16,7 @@ namespace concertina {
 /// The outcome of a trial; `open` if it has not finished.
 enum class TrialState { open, done, failed, timed_out, stopped };
 const char* name_of(TrialState state);
-/// Throws Error{bad_input} that names `where` if name_of() returns this word for no state.
+/// Throws Error{bad_input} that names `where` if `word` is not the name of a state.
 TrialState trial_state(const std::string& word, const std::string& where);
 
 /// The settings of a trial: config keys (and "ranks") in the order of the study's axes, with their
@@ -35,9 +35,9 @@ struct TrialRecord {
   int number = 0;  // from 1
   Settings settings{};
   TrialState state = TrialState::open;
-  std::string error{};      // why the trial failed, or empty
+  std::string error{};      // why the trial failed or ended early; empty otherwise
   std::string directory{};  // of its run, at the study's current place; empty without a run
-  /// Numbers from result.json, with those of nested objects as "recorded.bubble"; also `seconds`
+  /// Numbers from result.json, named like "recorded.bubble" if in a nested object; also `seconds`
   /// (of all the study's launches of the trial) and `launches`.
   std::map<std::string, double> metrics{};
   /// Text values: layout, schedule, device, compute, isa, state_sha256 from result.json; version,
@@ -68,7 +68,7 @@ struct StudyResults {
   bool minimise = true;
   std::optional<EquivalenceClaim> claim;  // of the study's file
   std::vector<std::int64_t> rung_steps;   // of successive halving, ascending
-  std::vector<std::string> notes{};       // shown with any of these values
+  std::vector<std::string> notes{};       // shown wherever these results are
 };
 
 /// The setting that names a loose run: the shortest unique part of its path.
@@ -95,7 +95,7 @@ inline constexpr const char* kNoConfig = "config";
 /// A held-out loss that is comparable across tokenizers.
 inline constexpr const char* kBitsPerByte = "validation_bits_per_byte";
 
-/// Why the values in `column` of those `trials` that have one are not comparable, or empty if they
+/// Why the values in `column` are not comparable between the `trials` that have one; empty if they
 /// are. Values are only compared if they are known to come from the same data and share a unit.
 std::string why_incomparable(const Trials& trials, const std::string& column);
 

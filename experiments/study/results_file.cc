@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostResultBytes = 256 << 20;
-constexpr double kPause = 50;  // in multiples of a write's duration, so that writing takes 2%
+constexpr double kPause = 50;  // in multiples of a write's duration: writing takes 2% of the time
 
 std::string line_of(const TrialRecord& trial, const std::vector<std::string>& columns) {
   std::vector<std::string> row;

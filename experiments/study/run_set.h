@@ -11,9 +11,9 @@
 namespace concertina {
 
 /// Reads the runs in `folders`: run directories, folders of studies, or folders that contain these.
-/// Each run is a trial; the axes are the keys that differ between configs, with the default for a
-/// config that lacks one. Throws Error{bad_input} for a folder without a trained run and for a run
-/// that is listed twice.
+/// Each run is a trial; the axes are the keys that differ between configs. A config that lacks a
+/// key counts as having its default. Throws Error{bad_input} for a folder without a trained run and
+/// for a run that is listed twice.
 StudyResults read_runs(const std::vector<std::string>& folders);
 
 /// Reads a study if its folder is the only one, otherwise calls read_runs().

@@ -39,7 +39,7 @@ class Sampler {
 
 /// A method for choosing a study's trials ([search] method). Each has a file, samplers/<name>.cc.
 struct SearchMethod {
-  /// `before`: trials with a record.
+  /// `before`: the trials that already have a record.
   std::unique_ptr<Sampler> (*make)(const StudySpec& spec,
                                    const std::map<int, TrialRecord>& before) = nullptr;
   std::vector<Option> options{};  // keys of [search]; required if the default is 0 or ""

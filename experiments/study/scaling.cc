@@ -37,7 +37,7 @@ ScalingPoint with_microbatches(const RunConfig& config, ScalingPoint point, int 
   return point;
 }
 
-/// Keys that the study varies, or that belong to a run.
+/// Whether the study itself sets the key, which varies or locates a run.
 bool is_own(std::string_view key) {
   constexpr std::string_view kVaried[] = {"run.seed", "parallel.pp", "parallel.dp", "batch.global",
                                           "batch.microbatches"};

@@ -1,5 +1,5 @@
-// Scaling studies: one config with several numbers of ranks, measured up to the number of cores and
-// always predicted. Python writes the report (commands/study_scaling.py). Invariant: a prediction
+// Scaling studies: one config with several numbers of ranks, all predicted, and measured up to the
+// number of cores. Python writes the report (commands/study_scaling.py). Invariant: a prediction
 // for N ranks never uses steps measured with N ranks.
 #pragma once
 
@@ -32,7 +32,7 @@ struct ScalingPoint {
   int ranks = 1, pp = 1, dp = 1, global = 1, microbatches = 1;
 };
 /// Returns points sorted by ranks, then by microbatches, with the config's microbatches first.
-/// Throws Error{bad_input} if the config's pp or dp does not divide the ranks.
+/// Throws Error{bad_input} if the config's pp or dp does not divide the number of ranks.
 std::vector<ScalingPoint> scaling_points(const RunConfig& config, const ScalingOptions& options);
 /// Returns the config at a point.
 RunConfig config_at(RunConfig config, const ScalingPoint& point);
@@ -46,7 +46,7 @@ std::string scaling_toml(const RunConfig& config, const ScalingOptions& options)
 /// Predicts each point. Returns a list of objects: ranks, layout, batch, microbatches; the model's
 /// flops per step; predicted_from, the run whose measured costs were used; predicted_parts, the
 /// step time in seconds, split by activity. `runs`: directories of the measured runs, by point and
-/// round. Throws Error{failure} if none of them has costs.
+/// round. Throws Error{failure} if none of these runs has measured costs.
 nlohmann::ordered_json scaling_predictions(const RunConfig& config, const ScalingOptions& options,
                                            const std::vector<std::vector<std::string>>& runs);
 

@@ -35,7 +35,7 @@ class AxesReader {
  public:
   AxesReader(const TomlSource& source, StudySpec& spec) : source_(source), spec_(spec) {}
 
-  /// `section`: "set", or "override", whose values replace those of set.
+  /// `section`: "set", or "override", whose values replace those in [set].
   void set(const toml::node& node, const std::string& section) {
     config_keys(node, section, [&](const std::string& key, const toml::node& value) {
       if (key == kRanksKey)
@@ -258,7 +258,7 @@ class AxesReader {
     for (const toml::node& end : both) setting(draw.key, end);
   }
 
-  /// Calls `take` for each config key of a table except for the names in `others`.
+  /// Calls `take` for each config key in a table except for the names in `others`.
   void config_keys(const toml::node& node, const std::string& section, const Take& take,
                    const std::set<std::string>& others = {}) const {
     const std::string fix = fmt::format("[{}] and lines of KEY = VALUE", section);

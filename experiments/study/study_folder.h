@@ -1,8 +1,8 @@
 // A study on disk: STUDY/study.toml and base/ (copies of its inputs), results.csv, and a directory
 // per trial with overrides.toml, log.txt, run/ and trial.json.
-// Invariants: one process runs a study at a time, and other processes may run one trial each, but
-// no trial is run by two processes; a study has one folder; a written file stays until the study
-// rewrites it; edited files are never overwritten.
+// Invariants: only one process runs a study at a time; others may run one trial each, but no trial
+// is run by two processes; a study has one folder; a written file stays until the study rewrites
+// it; edited files are never overwritten.
 #pragma once
 
 #include <map>

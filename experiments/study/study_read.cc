@@ -67,8 +67,8 @@ EquivalenceClaim read_claim(const TomlSource& source, const toml::node& node) {
   return claim;
 }
 
-/// Throws Error{bad_input} for conditions that no trial reaches, if all have the same number of
-/// steps: asha needs a rung below it, and [stop] on the held-out loss needs an evaluation.
+/// Throws Error{bad_input} for conditions that no trial meets if all have the same number of steps:
+/// asha needs a rung below that number, and [stop] on the held-out loss needs an evaluation.
 void require_reached(const StudySpec& spec, const TomlSource& source) {
   const SearchMethod& method = method_of(spec.search);
   const std::vector<Trial> trials = method.proposes() ? std::vector<Trial>() : trials_of(spec);
@@ -132,7 +132,7 @@ StudySpec read_study_spec(const std::string& toml, const std::string& source,
 }
 
 StudySpec read_study_file(const std::string& path, std::string& toml, const std::string& more) {
-  toml = read_input_file(path, kMostStudyFileBytes, "STUDY.toml names an existing study file");
+  toml = read_input_file(path, kMostStudyFileBytes, "an existing study file, such as STUDY.toml");
   toml += more;
   const fs::path directory = fs::path(path).parent_path();
   StudySpec spec = read_study_spec(toml, path, [&](std::size_t, const std::string& base) {

@@ -178,7 +178,7 @@ bool StudyRun::start(const TrialTask& task, std::vector<int> cores) {
   std::optional<FileLock> lock = claim(number);
   if (!lock) return false;
   if (kill_marked(trial_mark(paths_, number)) > 0)
-    log::info("trial {}: killed leftover processes of an earlier launch of the study", number);
+    log::info("trial {}: killed leftover processes from an earlier launch of the study", number);
   if (is_finished(paths_.run(number), config)) {
     end(trial_outcome(spec_, paths_, task, config, 0, stored(number)), 0);
     return false;

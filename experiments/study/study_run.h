@@ -71,7 +71,7 @@ struct StudyRunOptions {
 struct StudySummary {
   int done = 0, failed = 0, timed_out = 0, stopped = 0;
   bool interrupted = false;                  // by a signal, with trials remaining
-  std::map<int, std::string> run_by_others;  // trials run by others: number, process
+  std::map<int, std::string> run_by_others;  // by trial: the other process that is running it
   std::optional<TrialRecord> best;
   std::string incomparable;  // why there is no best trial although trials have the metric
 };
@@ -99,7 +99,7 @@ class StudyRun {
   void refused(const TrialTask& task, const std::string& error);
   void end(const TrialRecord& trial, double seconds);
   /// Warns once if a trial was trained on a different text than earlier ones although its settings
-  /// do not ask for that.
+  /// do not change the data.
   void compare_text(const TrialRecord& trial);
   void stop_all();
   StudySummary summary(bool interrupted);

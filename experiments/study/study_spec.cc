@@ -142,7 +142,7 @@ std::string grown_text(const StudySpec& spec) {
     shapes.push_back(fmt::format("[{}]", fmt::join(shape, ", ")));
   if (shapes.empty()) return {};
   return fmt::format(
-      "\n# numbers of [random] trials, values of each axis and seeds before the study grew\n"
+      "\n# numbers of [random] trials, of values of each axis and of seeds before each extension\n"
       "[grown]\nfrom = [{}]\n",
       fmt::join(shapes, ", "));
 }

@@ -73,7 +73,7 @@ struct StopSection {
 /// [launch]: how a trial is started. Not part of a study's identity: it may change between
 /// launches.
 struct LaunchSection {
-  std::string command;               // with {ranks}, {program} and {args}; empty: default of mpirun
+  std::string command;               // with {ranks}, {program} and {args}; empty: kDefaultLauncher
   int ranks = 0;                     // 0: from parallel.pp and parallel.dp
   int jobs = 1;                      // concurrent trials
   double time_limit = 0;             // seconds per trial; 0: none
@@ -141,8 +141,8 @@ std::string grown_text(const StudySpec& spec);
 RunConfig config_of(const StudySpec& spec, const Settings& settings);
 /// Whether the study itself sets this key for each trial: the location of the trial's run.
 bool is_studys_own(std::string_view key);
-/// The ranks of a trial: kRanksKey in `settings`, otherwise [launch] ranks, otherwise from the
-/// config's pp and dp.
+/// A trial's number of ranks: kRanksKey in `settings`, otherwise [launch] ranks, otherwise computed
+/// from the config's pp and dp.
 int ranks_of(const StudySpec& spec, const Settings& settings, const RunConfig& config);
 
 /// Removes seeds, [set], [override], [random], [grid], [[zip]], [[arm]] and [grown] from `table`

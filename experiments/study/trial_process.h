@@ -1,6 +1,6 @@
-// A running trial: its launcher, what stops it early, and its outcome. Invariants: holds the lock
-// of its trial; kills all processes that it started when destroyed; [stop] never stops a trial
-// before its `after` steps.
+// A running trial: its launcher, what stops it early, and its outcome. Invariants: holds the
+// trial's lock; when destroyed, kills all processes that it started; [stop] never stops a trial
+// before step `after`.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class StopRule {
   /// `minimise`: whether smaller values are better, for patience.
   StopRule(const StopSection& stop, bool minimise) : stop_(stop), best_(minimise) {}
 
-  /// Processes the metric's value after `step` steps. Returns why the trial should stop, or empty.
+  /// Processes the metric's value after `step` steps. Returns why the trial should stop, if at all.
   std::string see(std::int64_t step, double value);
 
  private:
@@ -40,7 +40,7 @@ class RunFollower {
  public:
   /// `run`: its directory, which may not exist yet.
   RunFollower(const std::string& run, const StopSection& stop, bool minimise);
-  /// Reads new lines. Returns why the trial should stop, or empty.
+  /// Reads new lines and returns the same as StopRule::see().
   std::string look();
 
  private:

@@ -30,7 +30,7 @@ std::string dumped(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-/// The last line that is a JSON object, or null.
+/// The last line that is a JSON object; null if there is none.
 Json last_line(const std::string& path) {
   const std::vector<nlohmann::json> lines = read_lines(path);
   return lines.empty() ? Json() : Json(lines.back());

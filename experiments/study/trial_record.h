@@ -1,5 +1,5 @@
 // trial.json: the outcome of a trial, read from its run directory. Invariant: read(write(record))
-// == record. An edited record is refused, without loss of data.
+// == record. An edited record is refused, and nothing is lost.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ TrialRecord read_record(const std::string& text, const std::string& source);
 void harvest(TrialRecord& record);
 
 /// Why a trial failed, in one line: the program's last error, otherwise the last line, in the
-/// trial's log after the first `begin` bytes (of earlier launches). Only the last few MiB of a long
-/// log are read.
+/// trial's log after the first `begin` bytes (from earlier launches). Only the last few MiB of a
+/// long log are read.
 std::string error_in_log(const std::string& log, std::uint64_t begin = 0);
 /// Explains a launcher's exit code: "killed by signal 9 (exit code 137); ...".
 std::string exit_text(int code);

@@ -17,9 +17,9 @@ namespace concertina {
 
 class HostPool {
  public:
-  /// Timeouts for hosts, which are all queried at the same time: a fixed time, or this multiple of
-  /// the first response's time, since machines may be loaded. If none responds, waits for the
-  /// longest time.
+  /// Timeouts for hosts, which are all queried at the same time: a fixed time or, if longer, a
+  /// multiple of the time until the first response, since machines may be loaded. If none responds,
+  /// the longest time.
   static constexpr double kAnswerSeconds = 2, kTimesFirst = 4, kLongestSeconds = 20;
   static constexpr std::size_t kDefaultLaunches = 16;
 

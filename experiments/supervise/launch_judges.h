@@ -21,7 +21,7 @@ namespace concertina {
 struct LaunchEnd {
   FaultKind kind = FaultKind::ended;
   std::string why{};    // see Restart
-  double fault_at = 0;  // when it was detected, as of now()
+  double fault_at = 0;  // when it was detected, on the clock of now()
   int code = 1;         // of the launcher
 };
 using Verdict = std::optional<LaunchEnd>;
@@ -66,7 +66,7 @@ class Launching {
   /// Maximum time until a launch without ranks on this host has loaded its state.
   static constexpr double kStartSeconds = 1200;
   static constexpr double kReturnSeconds = 0.6;
-  /// Time from the start until its hosts are first queried; doubles after each query.
+  /// Time from a launch's start until its hosts are first queried; doubles after each query.
   static constexpr double kQuestionSeconds = 3;
 
   explicit Launching(double at) : launched_(at), stopped_{.free_at = at} {}
@@ -75,7 +75,7 @@ class Launching {
   /// Whether the launcher, which MPI needs to start and to finish, has been stopped by a signal.
   bool is_stopped(const ProcessFacts& facts);
   /// Whether to query the hosts of the launch: until the launch has begun, nothing else detects
-  /// that its ranks on other hosts are stopped, or that their host is lost.
+  /// that its ranks on other hosts are stopped, or that such a host is lost.
   bool asks_hosts(const ProcessFacts& facts);
 
  private:

@@ -119,7 +119,7 @@ class Supervisor {
       const FileLock lock(lock_path, "this run",
                           "wait until that `concertina run` has finished, or stop it");
       if (const int left = kill_marked(directory_); left > 0)
-        log::warn("killed {} leftover processes of an earlier launch of this run", left);
+        log::warn("killed {} leftover processes from an earlier launch of this run", left);
       forget_former_runs(directory_);
       policy_.emplace(training_.max_restarts, config_.checkpoint.every, newest_state());
       launches_before_ = launch_bytes();
@@ -178,7 +178,7 @@ class Supervisor {
     }
   }
 
-  /// Selects the hosts and ranks of the next launch. Returns false, with a reason in the summary,
+  /// Selects the hosts and ranks for the next launch. Returns false, with a reason in the summary,
   /// if the run does not fit on the hosts.
   bool muster() {
     if (pool_.empty()) return true;
@@ -268,8 +268,8 @@ class Supervisor {
                      now()};
   }
 
-  /// Detects ends that the ranks of this host cannot report, unless they have reported a fault that
-  /// also ends the launch.
+  /// Detects ends of the launch that this host's ranks cannot report, unless they have reported a
+  /// fault that also ends it.
   Verdict judge_processes(ChildProcess& child, Watched& launch) {
     if (launch.open) launch.absence.excuse(now());
     if (now() < launch.next_poll) return std::nullopt;
@@ -290,7 +290,7 @@ class Supervisor {
   /// Whether a host of a launch that has not begun fails to respond. A slow host is not a fault.
   Verdict judge_hosts(double at) {
     const std::vector<std::string> lost = pool_.ask("--look");  // stopped ranks report faults
-    if (pool_.all_lost()) return std::nullopt;  // probably this host's network or shared storage
+    if (pool_.all_lost()) return std::nullopt;  // probably this host lost its network or storage
     for (const Host& host : parse_hosts(hosts_, "--hosts"))
       if (std::ranges::find(lost, host.name) != lost.end())
         return LaunchEnd{FaultKind::lost,

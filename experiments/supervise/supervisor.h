@@ -1,7 +1,7 @@
 // Restarts a training run until it is finished: `concertina run`. Invariants: one launch at a time,
 // and none of its processes on this host outlives it; the run is finished when its result.json says
-// so, whatever a launcher returns. Launches end because of their ranks' reports (fault_log.h) or
-// launch_judges.h, or by themselves.
+// so, whatever a launcher returns. A launch ends by itself, or is ended because of a report by its
+// ranks (fault_log.h) or a verdict of a judge (launch_judges.h).
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostColumns = 4000, kMostGridRows = 256;
 
-/// The 256-colour terminal colours that are closest to those of F, B, I, W and S in pictures.
+/// The colours of a 256-colour terminal that are closest to those of F, B, I, W and S in pictures.
 constexpr std::array kTerminalColours{25, 178, 222, 74, 175};
 
 /// Returns "0.25", "12000" or "3.5e-06": `digits` significant digits, in full notation if short.

@@ -24,7 +24,7 @@ WorkKind work_of(Kind kind) {
   }
 }
 
-/// Adds STEP as two boxes with a wait in between: norm and update; packing of new weights.
+/// Adds STEP as two boxes with a wait in between: norm and update; packing of the new weights.
 void add_optimizer(const TimelinePanel& panel, std::size_t rank, const Interval& time,
                    std::vector<WorkBox>& boxes) {
   if (panel.costs.ranks.empty()) return;

@@ -1,5 +1,5 @@
 // The contents of a predicted step's picture: boxes of work, waits, saved activations, and causes
-// of idle time. Invariant: plain values and pure functions; times are seconds within the step.
+// of idle time. Invariant: plain values and pure functions; times are in seconds within the step.
 // timeline_grid.cc writes them as text, timeline_json.cc as data for concertina/timeline.py.
 #pragma once
 
@@ -39,7 +39,7 @@ struct WorkBox {
   int stage = -1, microbatch = -1;  // of F, B, I and W
   int chunk = 0;                    // index among the stages of its rank
   int part = 0;                     // 1 or 2 if two actions overlap
-  std::string what{};               // reason of a wait
+  std::string what{};               // reason for a wait
 };
 
 /// A schedule and the times at which its actions run.

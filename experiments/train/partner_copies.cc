@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// The ranks of each host, by host.
+/// The ranks on each host, by host.
 std::vector<std::vector<int>> ranks_by_host(const std::vector<int>& hosts) {
   std::vector<std::vector<int>> ranks(
       static_cast<std::size_t>(1 + *std::ranges::max_element(hosts)));
@@ -75,8 +75,8 @@ bool PartnerCopies::begin(const SnapshotFile& file) {
   return true;
 }
 
-/// Allocates the files for the snapshots to be kept here; returns false if there are none. `sizes`:
-/// by rank, the bytes (0 without a snapshot) and the generation.
+/// Allocates the files for the snapshots to be kept here; returns false if that is impossible, or
+/// if one is missing. `sizes`: by rank, the bytes (0 without a snapshot) and the generation.
 bool PartnerCopies::make_room(std::span<const double> sizes) {
   for (Source& source : sources_) try {
       if (off_ || sizes[2 * at(source.rank)] == 0) return false;

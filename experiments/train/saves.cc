@@ -87,9 +87,9 @@ void Saves::refused(const Error& error) {
 
 void Saves::committed(const SavedCheckpoint& saved) {
   launch_.launch_watch.committed(saved.step);
-  if (!saved.led_on) unpruned_ = lacks_room_ = true;
+  if (!saved.followed) unpruned_ = lacks_room_ = true;
   if (const int unsaved = std::exchange(unsaved_, 0); unsaved > 0)
-    warn("the checkpoint of step {} is written; {} before it could not be", saved.step, unsaved);
+    warn("the checkpoint of step {} is written; failed before it: {}", saved.step, unsaved);
   if (launch_.monitor)
     launch_.monitor->event(saved.step, EventKind::checkpoint,
                            {{"seconds", stalled_}, {"durable_s", saved.seconds}});
@@ -105,8 +105,8 @@ std::int64_t Saves::best() const {
 CheckpointWriter::After Saves::after_commit() {
   if (lacks_room_ || room_bytes_ == 0) room_bytes_ = checkpoint_bytes(launch_.trainer);
   lacks_room_ = false;
-  return [this, best = best()](bool led_on) {
-    if (!led_on) return;
+  return [this, best = best()](bool followed) {
+    if (!followed) return;
     prune_checkpoints(launch_.checkpoints, launch_.config.checkpoint.keep, best);
     hold_room();
   };
@@ -118,7 +118,7 @@ void Saves::prune() {
 }
 
 /// Reserves space for the next checkpoint, since logs of a long run or other programs may fill the
-/// disk. Uses no more than a save does, which keeps the older checkpoints next to the new one.
+/// disk. Uses no more space than a save, which keeps the older checkpoints next to the new one.
 void Saves::keep_room() {
   if (writer_.busy() || !std::exchange(lacks_room_, false) || !launch_.leads()) return;
   room_bytes_ = checkpoint_bytes(launch_.trainer);

@@ -1,4 +1,4 @@
-// Selects a run's best model, and ends the run if it stops improving: checkpoint.best and
+// Selects a run's best model, and ends the run if its model stops improving: checkpoint.best and
 // run.patience. Invariants: depends only on the metrics of the evaluations, so it is the same on
 // all ranks in any layout; each commit stores its state, from which a resumed run continues.
 #pragma once

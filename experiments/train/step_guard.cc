@@ -140,10 +140,10 @@ StepGuard::Report StepGuard::report_state(std::int64_t step,
                                  fmt::join(different_tensors(all), ", ")));
   report.what =
       any["known"].get<bool>()
-          ? fmt::format(
-                "in step {} part of the state differs from the result of the previous update", step)
+          ? fmt::format("in step {}, the state differs from the result of the previous update",
+                        step)
           : fmt::format(
-                "in step {} replicas have different weights, and it is unknown which are correct",
+                "in step {}, replicas have different weights, and it is unknown which are correct",
                 step);
   report.where = fmt::format("{}", fmt::join(places, "; "));
   return report;
@@ -164,7 +164,7 @@ void StepGuard::tell(std::int64_t step, const Report& report, const std::string&
 void StepGuard::stop(std::int64_t step, const Report& report, bool repaired) const {
   std::string what = report.what;
   if (repaired || launch_.rollback_steps.contains(step))
-    what += ", again after the run was repaired, so it is not transient";
+    what += ", again after the run was repaired, so the fault is not transient";
   else if (skipped_ > kMostSkipped)
     what += fmt::format(", after {} skipped steps", kMostSkipped);
   if (report.kind == StepFault::Kind::not_finite)

@@ -72,8 +72,8 @@ std::vector<int> work_of(const Layout& layout, int rank) {
 std::string to_text(const Straggler& s) {
   if (s.peer >= 0)
     return fmt::format(
-        "the link from rank {} to rank {} is slower than before: over {} steps, messages for its "
-        "{} are late, and a step takes {:.2f} times as long; no rank computes longer",
+        "the link from rank {} to rank {} is slower than before: over {} steps, the messages for "
+        "{} are late, and a step takes {:.2f} times as long; no rank computes more slowly",
         s.peer, s.rank, s.steps, name_of(s.action), s.times);
   return fmt::format(
       "rank {} is slower than {}: its {} takes {:.2f} times as long as {}, over {} steps", s.rank,
@@ -226,7 +226,7 @@ std::optional<Straggler> Stragglers::slower_than_replicas() {
   return std::nullopt;
 }
 
-/// Finds a link whose messages are late while steps take longer, though no rank computes longer.
+/// Finds a link whose messages are late while steps take longer, though no rank is slower.
 std::optional<Straggler> Stragglers::slower_link() {
   Row steps;
   for (const Cell& cell : cells_) steps.push_back(log_of(cell.seconds));

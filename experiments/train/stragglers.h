@@ -18,8 +18,8 @@ namespace concertina {
 struct Straggler {
   int rank = 0;
   Kind action = Kind::F;  // action that takes longer; for a link, RECV_F or RECV_B
-  int peer = -1;          // sender of the link; -1: the rank computes longer
-  double times = 0;       // factor relative to the past or to replicas; for a link, of the step
+  int peer = -1;          // sender of the link; -1: the rank computes more slowly
+  double times = 0;       // factor relative to the past or to replicas; for a link, of step time
   bool replicas = false;  // `times` is relative to its replicas
   int steps = 0;          // number of steps in which it was observed
 };
@@ -45,7 +45,7 @@ class Stragglers {
     int rank = 0;
     std::vector<std::size_t> others{};    // at most kCompared, by index
     std::vector<std::size_t> replicas{};  // members with the same stages
-    int links[2] = {-1, -1};              // members that it receives F, B from
+    int links[2] = {-1, -1};              // members from which it receives in F and in B
     int cooldown = 0, link_cooldown = 0;  // cells until it can be reported again
     bool reported_replicas = false;
   };

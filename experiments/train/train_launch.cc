@@ -75,9 +75,9 @@ void require_seen(Communicator& world, const char* what, const char* key, const 
 }
 
 /// Throws the same Error{bad_input} on every rank if a rank does not see rank 0's run directory or
-/// checkpoint directory; it names ranks and hosts. For a directory that does not exist yet, checks
-/// its closest existing ancestor. Rank 0 creates a file there, and the others look for it for a few
-/// seconds because network file systems cache missing files. If rank 0 cannot create one,
+/// checkpoint directory; the error names ranks and hosts. For a directory that does not exist yet,
+/// checks its closest existing ancestor. Rank 0 creates a file there, and the others look for it
+/// for a few seconds because network file systems cache missing files. If rank 0 cannot create one,
 /// RunDirectory reports the reason. Collective.
 void require_seen_by_all(Communicator& world, const RunConfig& config) {
   if (world.size() == 1) return;

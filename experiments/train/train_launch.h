@@ -77,7 +77,7 @@ class TrainLaunch : public Launch {
   std::optional<LaunchRecord> record_;  // on rank 0
 };
 
-/// Called after LostRanks, once the launch is destroyed. If enough ranks were spare, the others
+/// Called after LostRanks, once the launch is destroyed. If enough ranks were spare, the survivors
 /// become the world, and a launch with `config`, adjusted to it, resumes from the newest state.
 /// Informs the supervisor, which kills the launch if this takes too long. Throws if that fails.
 void go_on_in_place(RunConfig& config, MpiEnvironment& mpi);

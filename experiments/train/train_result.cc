@@ -87,7 +87,7 @@ Json about_run(const Launch& launch) {
           {"seed", config.run.seed}};
 }
 
-/// Keys: ended_by (the key of [run] that ended the run), epochs if that is set; for the best model
+/// Keys: ended_by (the key of [run] that ended the run), epochs if that is set; for the best model,
 /// best_by, best_step, best_figure.
 Json ending_json(const TrainLaunch& launch, std::int64_t step) {
   const RunSection& run = launch.config.run;

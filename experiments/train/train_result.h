@@ -29,7 +29,7 @@ void save_result(const TrainLaunch& launch, const LaunchMetrics& metrics,
                  const LaunchSummary& summary, const std::string& hash,
                  const std::optional<RunTrace>& trace);
 
-/// The final text for stdout; `text`: the generated text, or empty.
+/// The final text for stdout. `text`: the generated text, which may be empty.
 std::string closing_words(const TrainLaunch& launch, const LaunchMetrics& metrics,
                           const LaunchSummary& summary, const std::string& text);
 

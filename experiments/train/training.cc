@@ -33,7 +33,7 @@ double idle_share(const Trainer& trainer, double seconds) {
   return 1 - busy_seconds(executor.row(), executor.recorder().last()) / seconds;
 }
 
-/// Null unless there is a budget that has an effect. Collective.
+/// Null unless there is a cache budget that has an effect. Collective.
 std::unique_ptr<AutoCache> open_cache(TrainLaunch& launch) {
   if (const std::string idle = idle_cache(launch.config); !idle.empty() && launch.leads())
     log::warn("{}", idle);
@@ -379,7 +379,7 @@ void Training::evaluate_step(std::int64_t before) {
 void Training::periodic_validation(std::int64_t step, bool due) {
   const EvalSection& eval = launch_.config.eval;
   const Validation result = validate_model(step, periodic_batches(eval), false);
-  if (launch_.selection.keeps()) saves_.finish();  // so that the best so far exists
+  if (launch_.selection.keeps()) saves_.finish();  // so that the best checkpoint so far exists
   if (launch_.selection.active()) launch_.selection.see(step, result, due);
   if (launch_.monitor)
     launch_.monitor->say(held_out_line(step, launch_.config.run.steps, result) +
@@ -395,7 +395,7 @@ void Training::periodic_validation(std::int64_t step, bool due) {
       text_share(result), result.seconds, 100 * share, kEvaluationBatch);
 }
 
-/// The last point of the curve, if it uses another part of the text, then the final result.
+/// Evaluates the curve's last point if that uses another part of the text, then the final model.
 Validation Training::final_validation(const std::function<bool()>& stop) {
   const EvalSection& eval = launch_.config.eval;
   const bool other = periodic_batches(eval) != final_batches(eval);

@@ -31,7 +31,7 @@ void require_one_decision(Communicator& world, const Change& change, std::int64_
           "the policies of the run", "policies that depend only on values known to all ranks");
 }
 
-/// A run from its first step on. `whole`: with the cache and the layout policy.
+/// One of the runs, from its first step on. `whole`: with the cache and the layout policy.
 class Course {
  public:
   Course(Launch& launch, const RunConfig& resolved, std::int64_t steps, bool whole)

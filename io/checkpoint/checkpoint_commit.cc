@@ -55,8 +55,8 @@ std::string without(std::string_view suffix, std::string_view name) {
   return step_of(name) ? std::string(name) : std::string();
 }
 
-/// Removes the files of a killed process, which are not commits. A file that cannot be removed only
-/// blocks its own step, so this must not prevent saving.
+/// Removes what a killed process has left, which is never a commit. A leftover that cannot be
+/// removed blocks only its own step, so it must not prevent saving.
 void clear_leftovers(const std::string& checkpoints) {
   for (const std::string& name : names_in(checkpoints)) {
     for (const std::string_view suffix : {kPartial, kRemoved}) {

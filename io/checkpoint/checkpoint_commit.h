@@ -49,7 +49,7 @@ std::string partial_path(const std::string& checkpoints, std::int64_t step);
 std::vector<Commit> list_commits(const std::string& checkpoints);
 std::optional<Commit> newest_commit(const std::string& checkpoints);
 
-/// Removes all commits except the newest `keep` (at least 1) and that of step `kept`.
+/// Removes all commits except the newest `keep` (at least 1) and the commit of step `kept`.
 void prune(const std::string& checkpoints, std::size_t keep, std::int64_t kept = -1);
 
 }  // namespace concertina

@@ -21,7 +21,7 @@ std::uint64_t bytes_of(const StoredPiece& piece) {
   return piece.count * sizeof(float);
 }
 
-/// Returns the ranges of all tensor data in a shard, ascending; throws on overlap.
+/// Returns the ranges of all tensor data in a shard, ascending; throws if they overlap.
 std::vector<ByteRange> data_ranges(const ShardRecord& record, const std::string& where) {
   std::vector<ByteRange> ranges;
   for (const StoredPiece& piece : record.pieces)

@@ -1,8 +1,8 @@
-// The content of a checkpoint as values: tensors are split into pieces, which are stored in shards.
+// The contents of a checkpoint as values: tensors are split into pieces, which are in shards.
 // Invariant: a Manifest accepted by `validate` covers every part of every tensor exactly once, and
 // arithmetic with its numbers cannot overflow.
 //
-// io/README.md specifies the format: the files, the manifest, the checks of a reader, and the
+// io/README.md specifies the format: the files, the manifest, what a reader must check, and the
 // commit protocol.
 #pragma once
 

@@ -102,7 +102,7 @@ void verify_view(const std::string& directory, const ViewRecord& view,
   if (problem.empty() && sha256_hex(read_file(path, kMaxManifest)) != view.sha256)
     problem = "damaged";
   if (!problem.empty())
-    problems.push_back(fmt::format("{}: {} (only for viewing, not training state)", path, problem));
+    problems.push_back(fmt::format("{}: {} (this file is only for viewing)", path, problem));
 }
 
 /// Whether the directory is named for another step. Copies may have any other name.

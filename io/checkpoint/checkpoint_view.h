@@ -1,4 +1,4 @@
-// model.h5 of a checkpoint: whole tensors under their names and shapes, for h5py and HDF5 tools.
+// A checkpoint's model.h5: whole tensors with their names and shapes, for h5py and HDF5 tools.
 // Invariant: it is only for viewing. It contains only HDF5 virtual datasets that refer to the
 // shards next to it. HDF5 silently reads zeros if a shard is missing, so state is restored from the
 // manifest (checkpoint_reader.h).

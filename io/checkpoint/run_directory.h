@@ -29,8 +29,8 @@ class RunDirectory {
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
 
-  /// Throws like the constructor if the name is invalid, or the directory contains foreign files or
-  /// is not writable. Changes nothing.
+  /// Throws, as the constructor does, if the name is invalid, or the directory contains foreign
+  /// files or is not writable. Changes nothing.
   static void require_usable(const std::string& root, const std::string& name);
 
   /// Whether `root`/`name` is a run, that is, contains a config.toml.

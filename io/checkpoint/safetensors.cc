@@ -226,7 +226,7 @@ void SafetensorsFile::read(const StoredTensor& tensor, std::uint64_t first,
 
 namespace {
 
-/// Formats the header like the reference library: without spaces except for padding to 8 bytes.
+/// Formats the header as the reference library does: no spaces except for padding to 8 bytes.
 std::string header_of(const std::vector<StoredTensor>& tensors) {
   std::string text = R"({"__metadata__":{"format":"pt"})";
   std::uint64_t at = 0;

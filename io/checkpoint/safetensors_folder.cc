@@ -167,7 +167,7 @@ void SafetensorsFolderWriter::append(std::span<const float> values) {
   }
 }
 
-/// Formats the index like transformers.
+/// Formats the index as transformers does.
 std::string SafetensorsFolderWriter::index_text() const {
   std::uint64_t bytes = 0, elements = 0;
   nlohmann::json files = nlohmann::json::object();

@@ -42,7 +42,7 @@ bool are_numbers(std::span<const std::string_view> labels, const Places& place_o
   std::optional<std::size_t> other;  // first label of a different kind
   for (std::size_t row = 0; row < labels.size(); ++row) {
     if (labels[row].empty())
-      throw_input("the label is empty", place_of(row), "use a label in each row");
+      throw_input("the label is empty", place_of(row), "add a label to each row");
     const bool whole = whole_number_of(labels[row]).has_value();
     scores = scores && is_score(labels[row]);
     if (row > 0 && whole != numbers && !other) other = row;

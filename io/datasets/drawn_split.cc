@@ -13,14 +13,14 @@ namespace {
 constexpr std::size_t kParts = 2;  // held-out splits: validation, test
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-/// An item in the order of assignment; items of equal content are adjacent.
+/// An item in the order of assignment; items with equal content are adjacent.
 struct OrderedItem {
   std::uint64_t order, content;
   std::size_t item;
   auto operator<=>(const OrderedItem&) const = default;
 };
 
-/// Items of equal content: [first, first + count) in the order of assignment.
+/// Items with equal content: [first, first + count) in the order of assignment.
 struct ContentGroup {
   std::size_t first, count;
   std::size_t label;

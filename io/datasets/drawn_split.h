@@ -25,7 +25,7 @@ struct SplitShares {
   double validation = 0, test = 0;
 };
 
-/// Returns the split of each item. Groups of equal content are assigned in pseudo-random order
+/// Returns the split of each item. Groups with equal content are assigned in pseudo-random order
 /// (Philox with `seed`) to validation and test until these have their share of each class, to
 /// within one item if all groups are single items; totals over all classes are rounded down. Each
 /// split gets at least one group of each class that has two or more groups (three if both are held

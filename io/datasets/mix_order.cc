@@ -50,7 +50,7 @@ std::vector<std::uint16_t> order_of(std::span<const std::uint64_t> parts) {
   const auto whole = static_cast<std::int64_t>(period);
   for (std::int64_t n = 1; n <= whole; ++n) {
     std::size_t best = parts.size();
-    std::int64_t best_late = 0;  // slack a/P times its deadline
+    std::int64_t best_late = 0;  // deadline of `best` times slack a/P
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const auto part = static_cast<std::int64_t>(parts[i]);
       if (slack * (part * n - whole * drawn[i]) < (parts.size() > 1 ? whole : 0)) continue;

@@ -13,13 +13,13 @@ namespace concertina {
 
 /// Implements Tijdeman's solution to the chairman assignment problem ("The chairman assignment
 /// problem", Discrete Mathematics 32, 1980): of the sources that are due, draws the one with the
-/// earliest deadline. Greedy rules such as the largest deficit (Megatron-LM's BlendedDataset)
-/// deviate by more than one sample if there are many sources. The period is the sum of the whole
-/// weights.
+/// earliest deadline. Greedy rules, such as choosing the source with the largest deficit
+/// (Megatron-LM's BlendedDataset), deviate by more than one sample if there are many sources. The
+/// period is the sum of the weights as whole numbers.
 class MixOrder {
  public:
-  /// There must be at most kMostSources weights, all positive and finite. Unless their ratio is one
-  /// of whole numbers with a sum of at most kLongestPeriod, they are rounded to such a ratio.
+  /// There must be at most kMostSources weights, all positive and finite. Unless they are in the
+  /// ratio of whole numbers whose sum is at most kLongestPeriod, they are rounded to such a ratio.
   explicit MixOrder(std::span<const double> weights);
 
   static constexpr std::size_t kMostSources = 1000;

@@ -34,7 +34,7 @@ void check_fields(std::span<const MixSource> sources) {
                                  first = sources[0].dataset->fields();
     if (field_index(*source.dataset, "targets") < 0)
       throw_input(fmt::format("{} has labels, but only text can be mixed by weight", source.name),
-                  "data.weights", "use a language model (model.task), or no data.weights");
+                  "data.weights", "use a language model (model.task), or remove data.weights");
     if (!std::ranges::equal(fields, first))
       throw_input(fmt::format("{} and {} have different fields", sources[0].name, source.name),
                   "data.weights", "use sources of the same kind");

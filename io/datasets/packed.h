@@ -30,13 +30,13 @@ struct PackedPieces {
 };
 
 /// `bounds` are the ascending starts of documents, followed by the end. Documents longer than T are
-/// split into pieces of T and a remainder. Each piece is put into the first sample with enough
-/// space (first fit, in text order). O(n log n) for n pieces.
+/// split into pieces of T tokens and a remainder. Each piece is put into the first sample with
+/// enough space (first fit, in text order). O(n log n) for n pieces.
 PackedPieces pack_documents(std::span<const std::uint64_t> bounds, std::int64_t tokens);
 
 /// Returns a dataset with the fields tokens, targets and starts: documents are packed, and
-/// attention is limited to a document. `bounds` covers all splits, as for pack_documents(); a split
-/// that ends within a document ends before it. Uses 16 bytes per document and 16 per sample. Throws
+/// attention is limited to a document. `bounds` covers all splits, as for pack_documents(); only
+/// documents entirely within a split are used. Uses 16 bytes per document and 16 per sample. Throws
 /// Error{bad_input} if training or a requested split has no document of at least two tokens.
 std::unique_ptr<Dataset> packed_dataset(const DataOptions& options, WindowedTokens parts,
                                         std::vector<std::uint64_t> bounds);

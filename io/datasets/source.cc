@@ -171,7 +171,7 @@ ValidationSource::ValidationSource(std::shared_ptr<const Dataset> dataset, std::
       targets_(dataset_->targets(split)),
       split_(split),
       row_(dataset_->fields().size()) {
-  CONCERTINA_CHECK(batch >= 1 && most >= 0, "batch of {}, {} targets", batch, most);
+  CONCERTINA_CHECK(batch >= 1 && most >= 0, "invalid batch size {} or limit {}", batch, most);
   if (most > 0) targets_ = std::min(targets_, most);
   // Find the smallest number of samples with this many targets.
   auto low = std::int64_t{0}, high = static_cast<std::int64_t>(dataset_->samples(split));

@@ -43,8 +43,8 @@ class EpochRow {
     std::uint64_t number = 0, first = 0;  // `first`: index of its first sample
     Permutation order;
   };
-  /// Returns the epoch of the sample with this index. The time is proportional to the number of
-  /// epochs between it and the last one returned, or the start if that is nearer.
+  /// Returns the epoch of the sample with this index. Takes time in proportion to the number of
+  /// epochs between this one and the last one returned, or the start if that is nearer.
   const Epoch& at(std::uint64_t index);
   Epoch make_epoch(std::uint64_t number, std::uint64_t first) const;
 

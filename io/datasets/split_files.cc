@@ -231,7 +231,7 @@ std::string overlap_text(const Splits& splits, Split split) {
 std::vector<Option> split_options() {
   return {choice("split", kStratified,
                  "which items of data.files are held out: a random share of each class, keeping "
-                 "items of equal content together (stratified), or the last ones (end)",
+                 "items with equal content together (stratified), or the last ones (end)",
                  {kStratified, "end"}),
           {"split_seed", std::int64_t{0},
            "seed of the stratified split, independent of run.seed and data.seed, so that all "

@@ -110,8 +110,8 @@ std::shared_ptr<const Corpus> corpus_of(const DataOptions& options,
   return corpus;
 }
 
-/// Returns how many bytes tokens [first, first + count) encode, which end at byte `bytes` of the
-/// corpus, or 0 if the tokenizer does not reproduce the text exactly.
+/// The text of tokens [first, first + count) ends at byte `bytes` of the corpus. Returns its length
+/// in bytes, or 0 if the tokenizer does not reproduce it exactly.
 std::uint64_t bytes_of_last(const Corpus& corpus, std::uint64_t bytes, const TokenSequence& all,
                             std::uint64_t first, std::uint64_t count, const Tokenizer& tokenizer) {
   std::vector<std::int32_t> tokens(count);

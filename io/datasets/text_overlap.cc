@@ -67,7 +67,7 @@ std::vector<std::uint64_t> block_hashes(const WindowedTokens& parts, std::uint64
   return hashes;
 }
 
-/// Returns how many of `hashes` match a block at any position of the training data.
+/// Returns how many of `hashes` match a block at any position in the training data.
 std::uint64_t count_found(const WindowedTokens& parts, std::uint64_t length,
                           const std::vector<std::uint64_t>& hashes,
                           const std::function<void()>& progress) {

@@ -1,5 +1,5 @@
-// Detects held-out text that repeats training text: copies of a file, even with different line
-// endings, indentation or case, links to it, and files or rows that were joined into others. For
+// Detects held-out text that repeats training text: links to a file and copies of it (even with
+// different line endings, indentation or case), and files or rows that were joined into others. For
 // tables and images, Splits compares items.
 #pragma once
 

@@ -175,7 +175,7 @@ void require_width(const std::string& path, std::uint64_t bytes, int width, std:
                   path, bytes, kinds);
 }
 
-/// Returns the token width of a file without a header, which follows only from the vocabulary.
+/// Returns the token width of a file without a header, which depends only on the vocabulary.
 /// Files that look like another format are therefore rejected.
 int bare_width(const std::string& path, std::uint64_t bytes, std::int64_t vocabulary) {
   const int width = TokenFileInfo::width_of(static_cast<std::uint64_t>(vocabulary));
@@ -250,7 +250,7 @@ void read_megatron(const std::string& path, std::uint64_t bytes, TokenRun& run) 
   const std::uint64_t room = index.size() - 34;
   if (sequences > room / 12 || documents > (room - 12 * sequences) / 8 ||
       12 * sequences + 8 * documents != room)
-    refuse_tokens(fmt::format("{} sequences and {} document bounds do not match {} bytes",
+    refuse_tokens(fmt::format("{} sequences and {} document bounds do not match a file of {} bytes",
                               sequences, documents, index.size()),
                   path, 18, "use a text index (multimodal indexes are not supported)");
   check_megatron(index, path, sequences, documents, run.width, bytes);

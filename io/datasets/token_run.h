@@ -28,7 +28,7 @@ struct TokenRun {
 
 /// Reads the header of the file of `bytes` bytes at `path`; leaves bytes_before and first at 0.
 /// `vocabulary` is the model's. Throws Error{bad_input} naming the byte if the header or index is
-/// inconsistent, or a file without a header looks like another format or token width.
+/// inconsistent, or a file without a header seems to have another format or token width.
 TokenRun read_token_run(const std::string& path, std::uint64_t bytes, std::int64_t vocabulary);
 /// Appends to `bounds` the starts, in tokens, of a `parted` run's documents, except for the first
 /// one, which `bounds` already ends with, and then the run's end.

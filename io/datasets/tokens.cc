@@ -94,7 +94,7 @@ void require_one_tokenizer(const std::vector<TokenRun>& runs, const DataOptions&
     if (first == nullptr) first = &run;
     if (run.tokenizer != first->tokenizer)
       throw_input(fmt::format("{} and {} have different tokenizers", first->path, run.path),
-                  std::string(find_format(options.format).files_key), "use files of one tokenizer");
+                  std::string(find_format(options.format).files_key), "use one tokenizer for all");
   }
   if (first == nullptr || options.tokenizer == nullptr) return;
   const std::string given = options.tokenizer->fingerprint();
@@ -105,7 +105,7 @@ void require_one_tokenizer(const std::vector<TokenRun>& runs, const DataOptions&
         "data.tokenizer", "set data.tokenizer to the tokenizer of the file");
 }
 
-/// Returns the start of the text if it was tokenized with data.tokenizer.
+/// Returns the start of the text if it was tokenized with data.tokenizer, otherwise "".
 std::string begins_with(const TokenSequence& tokens, const std::vector<TokenRun>& runs,
                         const DataOptions& options) {
   constexpr std::size_t kShown = 72;  // bytes

@@ -12,7 +12,7 @@
 namespace concertina {
 namespace {
 
-/// Numbers of the draws, of four words each; operation n of RandAugment uses kRandAugment + n.
+/// Numbers of the draws, each of four random words; RandAugment operation n uses kRandAugment + n.
 enum Draw : std::uint32_t { kMove = 0, kColours = 1, kRandAugment = 2, kPart = 128 };
 
 /// Returns words 0 to 3 of `draw`. Epochs must be below 2^56.

@@ -9,12 +9,12 @@
 namespace concertina {
 namespace {
 
-/// The stored position of displayed pixel (y, x): first + y * down + x * right.
+/// The stored position of the displayed pixel (y, x): first + y * down + x * right.
 struct PixelOrder {
   std::int64_t first, down, right;
 };
 
-/// Exif's orientations (CIPA DC-008, tag 0x112) 2 to 8 for `height` x `width` stored pixels.
+/// `orientation` is Exif's (CIPA DC-008, tag 0x112), 2 to 8; the size is that of the stored image.
 PixelOrder order_of(int orientation, std::int64_t height, std::int64_t width) {
   const std::int64_t end = height * width - 1, last_row = end - width + 1, last_column = width - 1;
   const PixelOrder orders[] = {

@@ -31,7 +31,7 @@ void require_codec(const ImageCodec& codec, const std::string& place);
 template <class BytesAt>
 std::uint64_t packed_content(std::uint64_t size, const BytesAt& bytes_at);
 
-/// Maximum number of pixels to decode before training, about half a minute on one core.
+/// Maximum number of pixels to decode before training: about half a minute's work for one core.
 inline constexpr std::uint64_t kMostDecoded = std::uint64_t{1} << 32;
 
 /// Images rotated according to Exif; grayscale images become RGB if others are RGB.

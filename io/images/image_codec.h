@@ -17,7 +17,7 @@ struct ImageShape {
   bool operator==(const ImageShape&) const = default;
 };
 
-/// Images with more than these 2^26 pixels are rejected based on their header.
+/// Images with more pixels than this are rejected based on their header.
 inline constexpr std::uint64_t kMostPixels = std::uint64_t{1} << 26;
 
 /// An image format. Both functions throw Error{bad_input} with `where` for a different format, more

@@ -107,7 +107,7 @@ ImageShape jpeg_shape_of(JpegReader& reader, const std::string& where) {
   const J_COLOR_SPACE kind = jpeg.jpeg_color_space;
   if (kind != JCS_GRAYSCALE && kind != JCS_YCbCr && kind != JCS_RGB)
     throw_input("the JPEG image is neither grayscale nor RGB", where,
-                "use an image of 1 or 3 channels");
+                "use an image with 1 or 3 channels");
   return {kind == JCS_GRAYSCALE ? 1 : 3, jpeg.image_height, jpeg.image_width,
           jpeg_orientation(jpeg)};
 }

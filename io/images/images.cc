@@ -123,7 +123,7 @@ class ImageDataset final : public FileDataset {
                     const char* key) const {
     if (values.size() != 1 && std::ssize(values) != shape().channels)
       throw_input(
-          fmt::format("{} numbers for images of {} channels", values.size(), shape().channels), key,
+          fmt::format("{} numbers for {}-channel images", values.size(), shape().channels), key,
           shape().channels == 1 ? std::string("use one number")
                                 : fmt::format("use one number, or {}", shape().channels));
     return values[values.size() == 1 ? 0 : static_cast<std::size_t>(channel)];
@@ -222,7 +222,7 @@ void check_options(const OptionValues& options) {
   const auto size = option<std::int64_t>(options, "size");
   const auto resize = option<std::int64_t>(options, "resize");
   if (resize != 0 && resize < size)
-    throw_input(fmt::format("cannot crop {} pixels from an image of {}", size, resize),
+    throw_input(fmt::format("cannot crop a side of {1} pixels to {0} pixels", size, resize),
                 "data.resize", "use data.resize >= data.size, or 0");
   if (size == 0 && (resize != 0 || option<std::string>(options, "fit") != kFits[0]))
     throw_input(

@@ -51,8 +51,8 @@ struct ImageSet {
   std::array<std::uint64_t, 3> counts{};  // images in the files of each split
 };
 
-/// Returns a dataset with the fields image [C, H, W] = (pixel / 255 - mean) / deviation, with the
-/// values for the channel, and label. H = W = data.size if that is set. Training images are
+/// Returns a dataset with the fields label and image [C, H, W] = (pixel / 255 - mean) / deviation,
+/// with each channel's mean and deviation. H = W = data.size if that is set. Training images are
 /// augmented. Throws Error{bad_input} if the number of means or deviations is neither 1 nor C, a
 /// deviation is not positive, images are too elongated, or split_items() throws.
 std::unique_ptr<Dataset> image_dataset(const DataOptions& options, ImageSet set);

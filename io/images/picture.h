@@ -33,8 +33,8 @@ Picture cut(const Picture& picture, const PictureBox& box);
 /// Interpolation filters for scaling (data.interpolation).
 inline constexpr std::string_view kInterpolations[] = {"bilinear", "bicubic"};
 
-/// Scales an image to a positive size, with the filter widened for downscaling (antialiasing), like
-/// Pillow's Image.resize() in its fixed-point arithmetic (libImaging/Resample.c).
+/// Scales an image to a positive size, with the filter widened for downscaling (antialiasing), in
+/// the fixed-point arithmetic of Pillow's Image.resize() (libImaging/Resample.c).
 Picture resized(const Picture& picture, std::int64_t height, std::int64_t width,
                 std::string_view interpolation);
 

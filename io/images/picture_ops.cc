@@ -17,7 +17,7 @@ struct AffineMap {
   double a = 1, b = 0, c = 0, d = 0, e = 1, f = 0;
 };
 
-/// Like affine_fixed() of Pillow's Geometry.c: 16 fractional bits.
+/// Like affine_fixed() in Pillow's Geometry.c: 16 fractional bits.
 void map_affine(Picture& picture, const AffineMap& map) {
   const auto fixed = [](double v) {
     return static_cast<std::int64_t>(std::floor(v * 65536 + 0.5));

@@ -17,7 +17,7 @@ inline constexpr int kMostMagnitude = 30;
 struct PictureOp {
   std::string_view name;  // name in torchvision
   bool is_signed = false;
-  /// Returns the strength at the share `level` of the largest magnitude, for images with this side
+  /// Returns the strength at `level` times the largest magnitude, for images with this side
   /// length; null if the operation has no strength.
   double (*strength)(double level, std::int64_t side) = nullptr;
   void (*apply)(Picture& picture, double strength) = nullptr;

@@ -78,7 +78,7 @@ void LabelledRows::read(const std::string& path, bool may_lack) {
       if (cell.kind != CellText::Kind::value)
         throw_input(fmt::format("'{}' is {}, expected text", table.columns()[columns.text[i]],
                                 cell.kind == CellText::Kind::missing ? "missing" : "a list"),
-                    fmt::format("{}:{}", path, row.line), "use a text in each row");
+                    fmt::format("{}:{}", path, row.line), "add text to each row");
       read.text[i] = cell.text;
     }
     rows_.push_back(read);

@@ -38,7 +38,7 @@ class LabelledRows {
   std::size_t labelled_rows() const { return unlabelled_from_.value_or(rows_.size()); }
   /// Whether rows have two texts.
   bool is_pair() const { return pair_; }
-  /// Whether rows have labels. If the task does not need them, no file may have any.
+  /// Whether rows have labels, which are optional if the task does not need them.
   bool has_labels() const { return labelled_; }
   /// Returns "FILE:LINE" of a row.
   std::string place_of(std::size_t row) const;

@@ -67,7 +67,7 @@ class SentenceTable final : public FileDataset {
   std::string separator_;
   std::vector<std::string> order_;  // of classes
   LabelledRows rows_;
-  ClassLabels labels_;  // names of all classes; numbers if each row has one label
+  ClassLabels labels_;  // names of all classes; class numbers if each row has one label
   ScoreRows scores_;    // if rows have scores or several labels
   Splits splits_;
   std::vector<Field> fields_;

@@ -179,7 +179,7 @@ SquadDataset::SquadDataset(const DataOptions& options)
   }
 }
 
-/// Questions on the same text are in the same split.
+/// Questions about the same text are in the same split.
 Splits SquadDataset::split_questions(const DataOptions& options,
                                      const std::array<std::uint64_t, 3>& counts) const {
   std::vector<std::uint64_t> contents;
@@ -228,7 +228,7 @@ void SquadDataset::read_question(const SquadMembers& members, const SquadJson& j
   if (question.tokens.size() > kQuestionTokens) question.tokens.resize(kQuestionTokens);
   const auto marks = static_cast<std::size_t>(encoder_.marks(true));
   if (std::cmp_greater(question.tokens.size() + marks + 1, room_))
-    throw_input(fmt::format("{} tokens per sample are too few for a text and {} of a question",
+    throw_input(fmt::format("{} tokens per sample are too few for a text and a {}-token question",
                             room_, question.tokens.size()),
                 "model.context",
                 fmt::format("use at least {} tokens", kQuestionTokens + marks + 1));

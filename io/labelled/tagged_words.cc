@@ -45,7 +45,7 @@ class TaggedWords final : public FileDataset {
   const Corpus& corpus() const override { return *files_.corpus; }
   std::string summary() const override {
     return split_summary(corpus(), splits_,
-                         fmt::format("sentences, words of {} classes", names_.size()));
+                         fmt::format("sentences, {} word classes", names_.size()));
   }
   void write(const SampleAt& at, std::span<const View> views) const override;
 

@@ -54,7 +54,7 @@ float score_of(std::string_view text, const std::string& place) {
 std::vector<std::string> list_entries(const CellText& cell, std::string_view separator,
                                       const std::string& place) {
   if (cell.kind == CellText::Kind::missing)
-    throw_input("the label is missing", place, "use a label in each row");
+    throw_input("the label is missing", place, "add a label to each row");
   std::string_view rest = trimmed(cell.text);
   std::vector<std::string> entries;
   if (cell.kind == CellText::Kind::nested || rest.starts_with('[')) {
@@ -79,7 +79,7 @@ ScoreRows read_scores(std::span<const CellText> cells, std::string_view separato
   for (std::size_t row = 0; row < cells.size(); ++row) {
     const std::string place = place_of(row);
     const std::vector<std::string> entries = list_entries(cells[row], separator, place);
-    if (entries.empty()) throw_input("the score is missing", place, "use a number in each row");
+    if (entries.empty()) throw_input("the score is missing", place, "add a number to each row");
     if (row == 0) rows.each = std::ssize(entries);
     if (std::ssize(entries) != rows.each)
       throw_input(fmt::format("got {} scores, but the first row has {}", entries.size(), rows.each),

@@ -53,10 +53,10 @@ class TextChunks {
   TextChunks(const Corpus& corpus, const Tokenizer& tokenizer, const PrepareOptions& options);
 
   std::uint64_t count() const { return count_; }
-  /// Returns a chunk. Its text may be empty if the previous chunk ends with the file. Fast if
+  /// Returns a chunk. Its text may be empty if the previous chunk reaches the file's end. Fast if
   /// `chunk` increases from call to call.
   TextChunk read(std::uint64_t chunk);
-  /// Throws Error{bad_input} naming file and position if the tokenizer rejects the text.
+  /// Throws Error{bad_input} naming the file and position if the tokenizer rejects the text.
   ChunkTokens encode(const TextChunk& chunk) const;
   /// Returns the SHA-256, in hexadecimal, of everything that affects encode(chunk).
   std::string key(const TextChunk& chunk) const;

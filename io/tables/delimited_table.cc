@@ -47,7 +47,7 @@ bool DelimitedTable::next(RowCells& row) {
   waits_ = false;
   if (cells_.size() != columns_.size())
     refuse(fmt::format("got {} columns, but the first line has {}", cells_.size(), columns_.size()),
-           row.line, "use the same number in each row, and quote cells that contain the separator");
+           row.line, "use the same columns in each row; quote cells that contain the separator");
   row.cells.clear();
   for (const std::size_t column : selected_) row.cells.push_back({cells_[column]});
   return true;

@@ -60,8 +60,8 @@ class TableReader {
   std::vector<std::size_t> selected_;  // indices into columns_
 };
 
-/// Reads a text of at most 4 GiB and removes a UTF-8 byte order mark. Line endings of only \r, as
-/// in old Mac spreadsheets, are converted to \n. Throws Error{bad_input} for UTF-16.
+/// Reads a text of at most 4 GiB and removes a UTF-8 byte order mark. Line endings that are a lone
+/// \r, as in old Mac spreadsheets, are converted to \n. Throws Error{bad_input} for UTF-16.
 std::string read_text_file(const std::string& path);
 
 /// Opens a table with read_text_file(). Throws Error{bad_input} for an empty file or a damaged

@@ -56,7 +56,7 @@ class AddedTokens {
       begin = match.end;
     }
   }
-  /// Returns the text of an id; null if it is not an added token.
+  /// Returns the text of the added token with this id; null if there is none.
   const std::string* content(std::int32_t id) const;
   /// Returns the token with a common name for this role: "[CLS]" or "<s>", ...
   std::optional<std::int32_t> special(SpecialToken which) const;

@@ -30,7 +30,7 @@ void count_words(const WordPattern& pattern, std::string_view text, WordCounts& 
 void count_lines(const WordPattern& pattern, std::string_view text, WordCounts& counts);
 
 struct LearnedPairs {
-  std::vector<std::string> tokens;  // by id, as bytes: special tokens, the 256 bytes, merged ones
+  std::vector<std::string> tokens;  // by id, as bytes: special tokens, the 256 bytes, merged tokens
   std::size_t special = 0;          // number of special tokens
   std::vector<std::pair<std::int32_t, std::int32_t>> merges;  // ids, by rank
 };

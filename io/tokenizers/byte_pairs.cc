@@ -110,7 +110,7 @@ void BytePairs::read_merges(const BytePairTable& table, const std::string& where
     const auto found = ids_.find(name);
     if (found == ids_.end())
       throw_input(fmt::format("a merge needs '{}', which is not a token", shown(name)), where,
-                  "use merges of tokens into tokens");
+                  "use merges whose inputs and results are tokens");
     return found->second;
   };
   for (const auto& [left, right] : table.merges) {

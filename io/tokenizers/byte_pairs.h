@@ -1,6 +1,6 @@
 // Byte pair encoding of words (Sennrich et al., 2016): on bytes as in GPT-2, or on characters as in
-// Llama 2. Invariant: encode() merges the pair of lowest rank first (the leftmost if equal), until
-// none is left.
+// Llama 2. Invariant: encode() merges the pair with the lowest rank first (the leftmost if equal),
+// until none is left.
 #pragma once
 
 #include <array>

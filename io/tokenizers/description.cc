@@ -24,7 +24,7 @@ const DescriptionJson& step_or_null(const DescriptionJson& file, const char* key
   return found == file.end() ? kNull : *found;
 }
 
-/// Returns the tokens of any model's vocabulary; errors in it are detected later.
+/// Returns the tokens in the vocabulary of a model of any type; errors in it are detected later.
 KnownTokens known_tokens(const DescriptionJson& model, const std::string& where) {
   KnownTokens known;
   const DescriptionJson& vocab = step_or_null(model, "vocab");

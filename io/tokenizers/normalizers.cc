@@ -66,8 +66,8 @@ Normalizer prepend(const NormalizerJson& step, const std::string& where) {
           kNowhere};
 }
 
-/// Cutting a text at a single white space never splits a string that is one character, contains no
-/// white space, or consists of several spaces.
+/// Cutting a text at a single space or line break never splits a string that is one character,
+/// contains no white space, or consists of several spaces.
 Normalizer replace(const NormalizerJson& step, const std::string& where) {
   require_only(step, {}, {"type", "pattern", "content"}, where);
   const NormalizerJson& pattern = object_of(step, "pattern", where);

@@ -24,7 +24,7 @@ inline constexpr const char* kSpecialTokensMap = "special_tokens_map.json";
 FileTexts tokenizer_files(const std::string& choice, const std::string& where);
 
 /// Returns the text of a tokenizer.json for data.tokenizer = `choice`, including "bytes". Returns
-/// nothing if a complete one exists, or only a SentencePiece model, which transformers converts.
+/// nothing if there is a complete one, or only a SentencePiece model, which transformers converts.
 std::optional<std::string> make_description(const std::string& choice, const std::string& where);
 
 /// Returns the tokenizer.json `description` with the tokens in `names` (by id) that are not below

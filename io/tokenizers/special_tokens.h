@@ -40,7 +40,7 @@ using CompanionFile = std::function<std::pair<std::string, std::string>(const ch
 nlohmann::json merged_settings(const CompanionFile& file);
 /// Returns the special tokens in the files. Throws Error{bad_input} for a name that is not text.
 DeclaredTokens declared_tokens(const nlohmann::json& settings, const CompanionFile& file);
-/// Adds the files' tokens that are missing in the added_tokens of a tokenizer.json, and returns
+/// Adds the files' tokens that are missing from the added_tokens of a tokenizer.json, and returns
 /// whether there were any. Throws like declared_tokens().
 bool add_declared_tokens(const nlohmann::json& settings, const CompanionFile& file,
                          nlohmann::json& description);

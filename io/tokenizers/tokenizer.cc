@@ -28,7 +28,7 @@ bool names_tokenizer_files(const std::string& choice) {
 
 namespace {
 
-/// Opens files with the first kind that supports them; null if there is none.
+/// Opens files with the first kind that supports them; returns null if there is none.
 std::shared_ptr<const Tokenizer> opened(const TokenizerFiles& files) {
   for (const auto& [name, kind] : tokenizers())
     if (std::unique_ptr<Tokenizer> made = kind.open(files)) return made;

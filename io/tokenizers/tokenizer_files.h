@@ -19,7 +19,7 @@ class TokenizerFiles {
 
   /// Returns the chosen file or folder.
   std::string choice() const { return choice_.string(); }
-  /// Returns the path of the chosen file, or one in the chosen folder, with this name; empty: none.
+  /// Returns the path of the file with this name that was chosen or is in the folder; empty: none.
   std::string file(std::string_view name) const;
   /// Like file(), but also finds a file next to the chosen one.
   std::string companion(std::string_view name) const;
@@ -62,7 +62,7 @@ class TokenizerFiles {
   DeclaredTokens declared_;
 };
 
-/// Returns the content of a tokenizer file. Throws Error{bad_input} if it exceeds 1 GiB.
+/// Returns the contents of a tokenizer file. Throws Error{bad_input} if it exceeds 1 GiB.
 std::string read_tokenizer_file(const std::string& path);
 
 }  // namespace concertina

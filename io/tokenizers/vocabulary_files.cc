@@ -86,9 +86,9 @@ FileJson description_of_lines(const std::string& text, bool lowercase, const std
     const auto other = vocab.find(token);
     if (token.empty() || other != vocab.end())
       throw_input(token.empty() ? std::string("empty line")
-                                : fmt::format("duplicate token '{}' in line {}",
+                                : fmt::format("duplicate token '{}', also in line {}",
                                               token.substr(0, 60), other->get<int>() + 1),
-                  fmt::format("{}:{}", where, id + 1), "use one token per line, each once");
+                  fmt::format("{}:{}", where, id + 1), "list each token once, one per line");
     for (const char* special : {"[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"})
       if (token == special) added.push_back(added_token(id, token));
     vocab[token] = id++;

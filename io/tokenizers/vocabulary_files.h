@@ -11,7 +11,7 @@ namespace concertina {
 nlohmann::json added_token(std::int32_t id, const std::string& content);
 /// Returns the description of the tokenizer without files, whose tokens are bytes.
 nlohmann::json description_of_bytes();
-/// Converts GPT-2's files of a byte-level BPE, vocab.json (at `where`) and merges.txt.
+/// Converts a byte-level BPE in GPT-2's format: the files vocab.json (at `where`) and merges.txt.
 nlohmann::json description_of_pair(const std::string& vocabulary, const std::string& merges,
                                    bool prefix_space, const std::string& where);
 /// Converts BERT's WordPiece file vocab.txt, in which line i is token i. Throws Error{bad_input}

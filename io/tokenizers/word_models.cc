@@ -139,7 +139,7 @@ WordModel read_unigram(const ModelJson& model, const ModelContext& context) {
   for (const ModelJson& piece : list_of(model, "vocab", where)) {
     if (!piece.is_array() || piece.size() != 2 || !piece[0].is_string() || !piece[1].is_number() ||
         std::ssize(names) >= kMostTokenIds)
-      throw_input(fmt::format("invalid piece {} of the vocabulary", names.size()), where,
+      throw_input(fmt::format("invalid piece {} in the vocabulary", names.size()), where,
                   "use at most 2^22 entries [\"piece\", score]");
     names.emplace_back(piece[0].get<std::string>(), static_cast<std::int32_t>(names.size()));
     table.pieces.emplace_back(names.back().first, piece[1].get<double>());

@@ -15,7 +15,7 @@ struct ModelContext {
   const std::string& where;
 };
 
-/// Reads the "model" of a tokenizer.json, which has type `type`. Throws Error{bad_input} with
+/// Reads the "model" in a tokenizer.json, whose type is `type`. Throws Error{bad_input} with
 /// context.where for an unsupported type or rule, or a damaged table.
 WordModel read_word_model(const nlohmann::json& model, const std::string& type,
                           const ModelContext& context);

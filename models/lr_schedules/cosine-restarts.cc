@@ -15,7 +15,7 @@ double cosine_restarts_fraction(const LrPoint& at, const OptionValues& options) 
   double all = 0, length = 1;  // in units of the first cosine's length
   for (std::int64_t i = 0; i < cycles; ++i, length *= growth) all += length;
   const double now = all * at.progress;
-  // A restart is at the peak. The end of the last cosine is not a restart.
+  // The rate is at its peak at a restart. The end of the last cosine is not a restart.
   double start = 0;
   length = 1;
   for (std::int64_t i = 1; i < cycles && now >= start + length; ++i, length *= growth)

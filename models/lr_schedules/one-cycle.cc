@@ -31,7 +31,7 @@ LrShape one_cycle() {
   return {
       .fraction = one_cycle_fraction,
       .options = {{"rise", 0.3,
-                   "fraction of lr.steps for which the rate rises, instead of lr.warmup", 0, 0.99},
+                   "fraction of lr.steps during which the rate rises; replaces lr.warmup", 0, 0.99},
                   {"div", 25.0, "ratio of the peak rate to the rate of the first step", 1, 1e12}},
       .warmup = warmup_of};
 }

@@ -9,7 +9,7 @@
 namespace concertina::lr_shapes {
 namespace {
 
-/// Returns the part of the decay that remains at fraction `within` of it, from 1 to 0.
+/// Returns the remaining part of the decay, from 1 to 0, after a fraction `within` of its steps.
 double left_of(const std::string& form, double within) {
   if (form == "cosine") return (1 + std::cos(std::numbers::pi * within)) / 2;
   if (form == "sqrt") return 1 - std::sqrt(within);

@@ -50,8 +50,8 @@ class NewtonSchulz {
   void *side_packed_ = nullptr, *square_packed_ = nullptr;
 };
 
-// A wide matrix is multiplied from the left by a square matrix of its row count, a tall one from
-// the right by one of its column count, so neither is transposed.
+// A wide matrix is multiplied from the left by a square matrix with as many rows, a tall one from
+// the right by one with as many columns, so neither is transposed.
 NewtonSchulz::NewtonSchulz(Backend& backend, std::int64_t rows, std::int64_t columns)
     : backend_(backend),
       rows_(rows),
@@ -246,15 +246,15 @@ OptimizerRule muon() {
             return std::make_unique<MuonOptimizer>(config);
           },
           .options = {
-              {"momentum", 0.95, "decay rate of the momentum of matrices", 0, 0.9999},
+              {"momentum", 0.95, "decay rate of the momentum for matrices", 0, 0.9999},
               {"nesterov", true, "use Nesterov momentum"},
               {"iterations", std::int64_t{5}, "number of Newton-Schulz iterations", 1, 20},
               choice("adjust_lr", "match_rms_adamw",
-                     "learning rate of matrices: scaled to match AdamW's step size, or Jordan's "
+                     "learning rate for matrices: scaled to match AdamW's step size, or Jordan's "
                      "original rule",
                      {"match_rms_adamw", "original"}),
               {"other_lr", 1.0,
-               "AdamW learning rate of the other tensors, relative to that of matrices", 0, 1000}}};
+               "AdamW learning rate for other tensors, relative to that for matrices", 0, 1000}}};
 }
 
 }  // namespace concertina::optimizer_rules

@@ -1,5 +1,5 @@
 // Precompiled header for families, published models, optimizers, tasks and learning-rate schedules,
-// which are one source file each.
+// each of which is one source file.
 #include <fmt/format.h>
 
 #include "core/error.h"

@@ -20,7 +20,7 @@ void add_encoder_heads(std::vector<TensorMapping>& all, std::int64_t layers,
 /// Returns an encoder's classes for each task, and the body. `prefix` is, for example, "Bert".
 std::vector<Architecture> encoders(const std::string& prefix);
 
-/// Returns the table of an encoder whose body is named like BertModel's. `body` is, for example,
+/// Returns the table of an encoder whose body has BertModel's tensor names. `body` is, for example,
 /// "bert.". `skipped_rows` is the number of rows in the position table before the first position.
 HuggingFace bert_like(const std::string& prefix, const std::string& body, const EncoderHeads& heads,
                       std::int64_t skipped_rows = 0);
@@ -28,7 +28,7 @@ HuggingFace bert_like(const std::string& prefix, const std::string& body, const 
 /// Requires the MLPs to use GELU, for types whose masked-token head always uses it.
 void require_gelu(HuggingFace& table);
 
-/// RoBERTa (Liu et al. 2019): BERT with the first position in row 2 and other head names.
+/// RoBERTa (Liu et al. 2019): BERT with the first position in row 2 and different head names.
 HuggingFace roberta_like(const std::string& prefix);
 
 }  // namespace concertina::published

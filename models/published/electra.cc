@@ -1,5 +1,5 @@
-// The Electra... classes of transformers (Clark et al. 2020), for sizes whose embedding size equals
-// the hidden size. The task of the discriminator is not supported.
+// The Electra... classes of transformers (Clark et al. 2020), for models whose embedding size
+// equals the hidden size. The task of the discriminator is not supported.
 #include "models/published/bert_like.h"
 
 namespace concertina::published {

@@ -1,4 +1,4 @@
-// The Llama... classes of transformers, all versions; also TinyLlama and SmolLM 1 and 2.
+// The Llama... classes of transformers, for all Llama versions, TinyLlama, and SmolLM 1 and 2.
 #include "models/published/llama_like.h"
 
 namespace concertina::published {

@@ -9,7 +9,7 @@ namespace concertina::published {
 /// Returns the complete table of Llama. Class names begin with `prefix`: "Llama".
 HuggingFace llama_like(const std::string& prefix);
 
-/// Adds `key`, or replaces the one with the same `theirs`.
+/// Adds `key`, or replaces the key with the same `theirs`.
 void put_key(HuggingFace& table, const KeyMapping& key);
 /// Removes the keys and rules whose `theirs` is one of these names.
 void remove_keys(HuggingFace& table, std::initializer_list<std::string_view> names);

@@ -6,7 +6,7 @@
 
 namespace concertina::published {
 
-/// Returns the table without `tensors` and the keys specific to one type. Class names begin with
+/// Returns the table without `tensors` or keys specific to one type. Class names begin with
 /// `prefix`, such as "Phi"; `default_activation` is JSON.
 HuggingFace neox_like(const std::string& prefix, const std::string& body,
                       std::string_view default_activation);

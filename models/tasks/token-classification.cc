@@ -1,4 +1,4 @@
-// Classification of words, by the first token of each; all others are ignored, as in transformers'
+// Classification of words by their first tokens; all other tokens are ignored, as in transformers'
 // ForTokenClassification (named entities: Tjong Kim Sang and De Meulder 2003, as in Devlin et al.
 // 2019, section 5.3).
 #include "models/task.h"

@@ -83,7 +83,7 @@ DenseSpec proj_spec(const UnitShape& s, const AttentionSpec& spec) {
           .split = DenseSpec::Split::rows};
 }
 
-/// Rotates q and k in place. Its table is stored with the packed weights.
+/// Rotates q and k in place. The rotation table is stored with the packed weights.
 class Rotary final : public UnitPart {
  public:
   Rotary(const AttentionShape& shape, const RotarySpec& spec, Backend& backend)

@@ -19,7 +19,7 @@ struct BlockSpec {
   std::vector<BranchPlan> branches;
 
   bool before() const { return place == NormPlace::before_branch; }
-  /// Returns the scratch columns of the first branch that do not fit into its input gradient.
+  /// Returns the number of scratch columns that the first branch needs besides its input gradient.
   std::int64_t wide(const UnitShape& s) const {
     const std::int64_t columns = branches[0].scratch_columns;
     return branches.size() > 1 || columns > s.width ? columns : 0;
@@ -47,9 +47,9 @@ struct Saved {
   View rows_of(std::size_t norm) const { return norm == 0 ? rows : rows2; }
 };
 
-/// Gradients [R,C] of the branches' inputs, where a shared input's is the sum of both; with the
-/// norm after the skip, `dh` is scratch and `dsum` is the gradient of the sum. For `dropped`, see
-/// Dropout::elements(); `wide` is scratch of the first branch.
+/// Gradients [R,C] of the branches' inputs (summed for a shared input); with the norm after the
+/// skip, `dh` is scratch and `dsum` is the gradient of the sum. For `dropped`, see
+/// Dropout::elements(); `wide` is scratch for the first branch.
 struct Grads {
   View dh, dh2, dsum, dropped, wide;
   static auto slots(const UnitShape& s, const BlockSpec& spec) {
@@ -156,7 +156,7 @@ class Block final : public PartedUnit {
     return spec_.before() ? s.rows_of(std::min(branch, norms_.size() - 1)) : io.input;
   }
 
-  /// Memory of the branches follows the block's.
+  /// The branches' memory follows the block's own.
   BranchMemory memory_of(const UnitIo& io, std::size_t branch) const {
     auto* saved = static_cast<std::byte*>(io.saved) + slot_bytes<Saved>(shape_, spec_);
     auto* grads = static_cast<std::byte*>(io.grads) + slot_bytes<Grads>(shape_, spec_);

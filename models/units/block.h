@@ -5,7 +5,7 @@
 //                                                                      mlp(norm'(x)))
 // where norm' is a separate norm (GPT-NeoX, Black et al. 2022) or the same one (GPT-J, Wang &
 // Komatsuzaki 2021; Phi).
-// Parameters, in order: of the norm, of norm' ("mlp_ln") if it is separate, and of each branch.
+// Parameters, in order: those of the norm, norm' ("mlp_ln") if it is separate, and each branch.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace concertina {
 
-/// Memory of a branch, part of its block's memory.
+/// The memory of a branch, which is part of its block's memory.
 struct BranchMemory {
   void* saved = nullptr;  // F -> I and W
   void* grads = nullptr;  // I -> W

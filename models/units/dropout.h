@@ -24,7 +24,7 @@ class Dropout {
     return shape.dropout > 0 ? shape.elements(1) : 0;
   }
   /// I: returns the masked gradient, computed from `dy` into its slot `place`, or `dy` itself if
-  /// that is empty.
+  /// the slot is empty.
   View backward(const UnitIo& io, View dy, View place) const {
     if (!place.empty()) backend_.run(ApplyDropout{.mask = mask(io), .u = dy, .y = place});
     return gradient(dy, place);

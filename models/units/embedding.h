@@ -1,4 +1,4 @@
-// The first units of a model.
+// The first unit of a model: a token or an image embedding.
 #pragma once
 
 #include <optional>

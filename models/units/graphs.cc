@@ -80,7 +80,7 @@ std::string describe_activation(GraphBuilder& graph, Epilogue::Kind kind, const 
   if (kind == Epilogue::Kind::relu) return graph.add("Relu", {x});
   if (kind == Epilogue::Kind::silu) return graph.add("Mul", {x, graph.add("Sigmoid", {x})});
   const std::string half = graph.number(0.5F), one = graph.number(1);
-  std::string share;  // 2 s - 1, where s is the fraction of x that passes
+  std::string share;  // 2 s - 1, where the activation is s x
   if (kind == Epilogue::Kind::gelu_erf) {
     share = graph.add("Erf", {graph.add("Div", {x, graph.number(std::numbers::sqrt2_v<float>)})});
   } else {

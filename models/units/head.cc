@@ -174,7 +174,7 @@ class Head final : public PartedUnit {
     backend_.run(
         TakeRows{.x = io.input, .places = s.places, .samples = shape_.samples, .y = s.taken});
   }
-  /// The field that says which rows have a loss: the targets, or the first after those of the loss.
+  /// The field that says which rows have a loss: the targets, or the first after the loss's fields.
   View field_of_rows(const UnitIo& io) const {
     return spec_.rows.by_target() ? io.fields[kTargets] : io.fields[spec_.reads.size()];
   }
@@ -204,7 +204,7 @@ class Head final : public PartedUnit {
     if (inner_norm_) inner_norm_->forward(s.t, s.inner_statistics(), s.z);
   }
 
-  /// Computes dt, the gradient of the map's output, from dd, that of the transform's output.
+  /// Computes dt, the map output's gradient, from dd, the transform output's gradient.
   void transform_gradient(const Saved& s, View dd, View dt) {
     if (inner_norm_) inner_norm_->backward_input(dd, s.t, s.inner_statistics(), {}, dt);
     const View dy = inner_norm_ ? dt : dd;

@@ -1,7 +1,7 @@
 // The last unit of a model: optionally a norm, a transform (a linear map, an activation, a norm)
 // and dropout; then a linear map to the logits, and the loss. In training, forward overwrites the
-// logits with the gradient of the loss. Parameters: of the norm, of the transform's map and norm,
-// and of the map to the logits.
+// logits with the gradient of the loss. Parameters: those of the norm, of the transform's map and
+// norm, and of the map to the logits.
 //
 // Dimensions: n rows that have a loss, either all R or some of each sample.
 #pragma once
@@ -26,7 +26,7 @@ struct HeadSpec {
     squares,  // squared error with the first field: scores [n,V]
     binary,   // binary cross-entropy per logit, with the same scores but in [0, 1]
     spans     // logits [R,2] of the start and the end of a span among the T rows of a sample, which
-              // are the first and second field; the mean of both cross-entropies
+              // are the first and second fields; the mean of both cross-entropies
   };
   RowsRead rows{};  // rows that have a loss
   std::optional<NormSpec> norm{};

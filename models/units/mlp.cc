@@ -11,7 +11,7 @@
 namespace concertina {
 namespace {
 
-/// Returns the columns of the first map.
+/// Returns the number of columns of the first map.
 std::int64_t up_columns(const MlpSpec& spec) {
   return spec.gated ? 2 * spec.hidden : spec.hidden;
 }
@@ -26,8 +26,8 @@ struct Saved {
   }
 };
 
-/// The gradient before the activation, with the columns of u; for a gated MLP also that of g, as
-/// scratch in I.
+/// The gradient before the activation, with the columns of u; for a gated MLP also the gradient of
+/// g, as scratch in I.
 struct Grads {
   View du, dg;
   static auto slots(const UnitShape& s, const MlpSpec& spec) {

@@ -14,8 +14,8 @@ struct RowsRead {
   enum class Which {
     all,
     first,
-    last,    // the last one according to lengths_field()
-    targets  // those with a target in targets_field()
+    last,    // the last row according to lengths_field()
+    targets  // the rows with a target in targets_field()
   };
   Which which = Which::all;
   std::int64_t targets = 0;  // maximum per sample

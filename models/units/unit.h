@@ -28,7 +28,7 @@ struct UnitShape {
   Products products = Products::as_stored;
   double dropout = 0;            // fraction, see models/units/dropout.h
   double smoothing = 0;          // label smoothing in training, see CrossEntropy
-  double attention_dropout = 0;  // fraction of the attention probabilities
+  double attention_dropout = 0;  // dropped fraction of attention probabilities
   bool packed = false;           // a sample may contain several documents, see starts_field()
 
   std::int64_t rows() const { return samples * tokens; }
@@ -67,8 +67,8 @@ struct UnitIo {
   RandomAt random;       // set in training
 };
 
-/// Destination of a parameter's gradient, which is added or overwritten. Empty for a frozen shared
-/// tensor, which needs no gradient.
+/// Destination of a parameter's gradient, which is either added to it or replaces it. Empty for a
+/// frozen shared tensor, which needs no gradient.
 struct UnitGradient {
   View view;
   bool accumulate = false;
@@ -103,9 +103,9 @@ class Unit {
   virtual UnitResult result(void* /*saved*/) const { return {}; }
 };
 
-/// Describes inference, without dropout and loss: adds the operators from `x` to y [samples,T,C],
+/// Describes inference, without dropout or loss: adds the operators from `x` to y [samples,T,C],
 /// and returns the name of y. The last unit of a model adds its outputs and returns no y. The first
-/// one adds the inputs that it reads; its `x` is empty.
+/// unit adds the inputs that it reads; its `x` is empty.
 using UnitGraph = std::function<std::string(GraphBuilder& graph, const std::string& x)>;
 
 inline void append(std::vector<ParameterSpec>& all, const std::vector<ParameterSpec>& more) {

@@ -10,7 +10,7 @@
 
 namespace concertina {
 
-/// One exchange: sent and answered on the local clock, `remote` read on the other clock in between.
+/// One exchange: times on the local clock, and `remote`, read from the other clock in between.
 struct RoundTrip {
   double asked = 0, remote = 0, answered = 0;
 };

@@ -63,14 +63,14 @@ MpiChannel channel_of(MPI_Comm comm, const MpiChannel& shared) {
   return channel;
 }
 
-/// Works, pooled by the number of requests that they can store, so that reuse rarely grows one.
+/// Works, pooled by the number of requests that they can store, so that a reused one rarely grows.
 struct MpiPools {
   explicit MpiPools(MpiChannel its_channel)
       : channel(std::move(its_channel)), line(channel.lines) {}
   MpiChannel channel;
   MpiLine line;
   WorkPool<MpiWork> single, collective;
-  std::size_t most_requests = 0;  // largest reservation of a collective
+  std::size_t most_requests = 0;  // largest number reserved for a collective
 };
 
 class MpiCommunicator final : public Communicator {

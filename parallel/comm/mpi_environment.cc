@@ -28,19 +28,19 @@
 namespace concertina {
 namespace {
 
-/// Time limit of MPI_Abort, after which the process exits without it.
+/// Time limit for MPI_Abort, after which the process exits without it.
 constexpr unsigned kAbortSeconds = 10;
 
 /// Size up to which Open MPI sends messages over TCP without waiting for the receiver's reply. A
 /// reply queues after the pending messages of its rank, so pipelines with traffic in both
-/// directions would otherwise hardly use more than one at a time. MPI keeps some buffers of each
+/// directions would otherwise rarely use both at once. MPI keeps some buffers of each
 /// size.
 constexpr const char* kEagerBytes = "1048576";
 
-/// Time limit of MPI_Init and MPI_Finalize: launchers start thousands of ranks in minutes.
+/// Time limit for MPI_Init and MPI_Finalize: launchers start thousands of ranks in minutes.
 constexpr Watchdog::Seconds kMpiSeconds{480};
 
-/// Watches MPI while the launch has no watchdog yet, and after it has been destroyed.
+/// Watches MPI before the launch has a watchdog, and after that watchdog has been destroyed.
 class MpiDeadline {
  public:
   explicit MpiDeadline(int rank)
@@ -57,8 +57,8 @@ class MpiDeadline {
 /// Used by abort_job(), which any thread may call.
 std::atomic<LocalRanks*> the_local_ranks = nullptr;
 
-/// Sets the effect of mpirun's option --quiet, in this process only and only at exit: MPI_Abort
-/// would print a paragraph after our message. Open MPI 5 has no such variable.
+/// Acts like mpirun's option --quiet, but in this process only and only at exit: MPI_Abort would
+/// otherwise print a paragraph after our message. Open MPI 5 has no such variable.
 void silence_mpi() {
   if (void* quiet = ::dlsym(RTLD_DEFAULT, "orte_execute_quiet")) *static_cast<bool*>(quiet) = true;
 }
@@ -217,7 +217,7 @@ void MpiEnvironment::start() {
   }
   if (!may_copy_from_processes()) {
     ::setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
-    ::setenv("OMPI_MCA_smsc", "^cma", 0);  // the same for Open MPI 5; MPICH follows
+    ::setenv("OMPI_MCA_smsc", "^cma", 0);  // the same for Open MPI 5, then for MPICH
     ::setenv("MPIR_CVAR_CH4_CMA_ENABLE", "0", 0);
   }
   int provided = 0;
@@ -283,7 +283,7 @@ int MpiEnvironment::go_on() {
 void MpiEnvironment::leave(int code) {
   if (lost_ == 0) return;
   try {
-    world_->barrier();  // launchers kill the other ranks once one exits like this
+    world_->barrier();  // launchers kill the other ranks once a rank exits like this
   } catch (const Error&) {
   }
   log::flush();

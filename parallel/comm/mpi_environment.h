@@ -1,6 +1,6 @@
 // Lifetime of MPI in this process: initialized on first use, finalized at exit, aborted on failure.
 // Invariant: no rank is left waiting. An exception that leaves the environment's scope aborts the
-// whole job, as does a launch that does not match the request to the launcher.
+// whole job, as does a launch with a different number of ranks than was requested.
 #pragma once
 
 #include <memory>
@@ -38,10 +38,10 @@ void check_launch(const std::optional<LaunchRequest>& request, int ranks);
 /// Known state of the processes of this host's other ranks.
 struct LocalState {
   std::vector<int> dead;         // world ranks whose process has exited
-  std::vector<int> stopped;      // world ranks whose process has been stopped, as by SIGSTOP
+  std::vector<int> stopped;      // world ranks whose process has been stopped, e.g. by SIGSTOP
   std::vector<int> stopped_ids;  // their process ids
   bool somebody_leaves = false;  // a rank aborts the job on purpose and has reported why
-  bool speaks = false;           // this is the lowest rank of the host that is alive and running
+  bool speaks = false;           // this is the lowest rank on the host that is alive and running
 };
 
 /// Whether the MPI library of this build can report failed ranks.

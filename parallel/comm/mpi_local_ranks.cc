@@ -91,7 +91,7 @@ LocalState LocalRanks::state() const {
       state.stopped.push_back(slot->rank);
       state.stopped_ids.push_back(slot->process);
     } else if (!state.speaks) {
-      return state;  // that rank watches the others: the cost per host is linear in its ranks
+      return state;  // that rank watches the others, so the cost per host is linear in ranks
     }
   }
   return state;

@@ -36,7 +36,7 @@ class MpiLoss {
 
   /// Whether leave() was called.
   bool left() const { return left_; }
-  /// Waits until the request has ended, which is immediate for MPI after leave().
+  /// Waits, for a limited time, until the request has ended. MPI ends it soon after leave().
   void end(MPI_Request& request);
   bool is_calm() const { return calm_; }
 

@@ -13,7 +13,7 @@
 namespace concertina {
 namespace {
 
-/// Blocks of a kernel that waits for a neighbor; an H200 runs 132 concurrently.
+/// Number of blocks in a kernel that waits for a neighbor; an H200 runs 132 concurrently.
 constexpr int kPairBlocks = 8;
 
 std::vector<int> job_ranks(Communicator& control, int mine) {
@@ -87,14 +87,14 @@ class NcclCommunicator final : public Communicator {
     job_->abort();
     control_->abort(code);
   }
-  /// Runs a first collective after a split, so that NCCL connects now and not in a step.
+  /// Runs a first collective after a split, so that NCCL connects now rather than in a step.
   void open_collectives();
 
  private:
   using Pool = WorkPool<NcclWork>;
   struct Pools {
     Pool single, collective;
-    std::size_t most = 0;  // largest reservation of an exchange
+    std::size_t most = 0;  // largest number reserved for an exchange
   };
   using Lanes = std::vector<std::unique_ptr<NcclLane>>;
 
@@ -115,7 +115,7 @@ class NcclCommunicator final : public Communicator {
     return work;
   }
   static NcclLane& lane(const Lanes& lanes, int peer) {
-    CONCERTINA_CHECK(lanes[at(peer)] != nullptr, "no connect() named rank {}", peer);
+    CONCERTINA_CHECK(lanes[at(peer)] != nullptr, "connect() was not called for rank {}", peer);
     return *lanes[at(peer)];
   }
   void copy_own(ConstBytes from, Bytes to) override {

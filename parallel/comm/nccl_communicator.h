@@ -14,7 +14,7 @@
 // NVIDIA's requirements for concurrent communicators (user guide, "Using multiple NCCL
 // communicators concurrently") are met: their kernels fit on the GPU together (kPairBlocks each,
 // and a rank has few neighbors); nothing synchronizes the device while they wait (connections are
-// made and used once in connect() and split(), and a step allocates nothing);
+// made and first used in connect() and split(), and a step allocates nothing);
 // CUDA_DEVICE_MAX_CONNECTIONS is at least the number of streams (32 is set by default).
 //
 // Message sizes that differ between the two ends are not detected: NCCL does not report them.
@@ -28,11 +28,11 @@
 
 namespace concertina {
 
-/// Returns why the ranks of `control` cannot pass messages of `memory` with NCCL, or "" if they
+/// Returns why the ranks of `control` cannot pass messages in `memory` with NCCL, or "" if they
 /// can; the same text on all ranks. Collective.
 std::string nccl_refusal(Communicator& control, Memory& memory);
 
-/// Returns a communicator over the ranks of `control` for views of `memory`; both must outlive it.
+/// Returns a communicator over the ranks of `control` for views in `memory`; both must outlive it.
 /// Requires that nccl_refusal() is "". Construction and destruction are collective.
 std::unique_ptr<Communicator> make_nccl_communicator(Communicator& control, Memory& memory);
 

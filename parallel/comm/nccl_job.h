@@ -69,7 +69,7 @@ class NcclHandle {
  public:
   /// Creates the communicator of the job, collective over its ranks.
   NcclHandle(NcclJob& job, Communicator& control);
-  /// Splits by ncclCommSplit; null if `color` is negative. `key` is the rank in the new
+  /// Calls ncclCommSplit; returns null if `color` is negative. `key` is the rank in the new
   /// communicator. `most_blocks` limits the blocks of its kernels (0: NCCL's default).
   static std::unique_ptr<NcclHandle> split(NcclHandle& parent, int color, int key, int most_blocks);
   ~NcclHandle();
@@ -78,7 +78,7 @@ class NcclHandle {
 
   ncclComm_t get() const { return comm_; }
   NcclJob& job() const { return job_; }
-  /// Returns whether NCCL has completed the last call. Throws if it failed, with the text of
+  /// Returns whether NCCL has completed the last call. Throws if it failed, with the text from
   /// `what`, such as "isend of 8 bytes to rank 3".
   template <class What>
   bool settled(const What& what) const {

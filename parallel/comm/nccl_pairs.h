@@ -18,7 +18,7 @@ struct Pair {
 using Wishes = std::vector<std::vector<std::byte>>;
 Wishes gather_wishes(Communicator& control, std::span<const int> peers);
 
-/// Returns rounds of the requested pairs that `known` lacks, greedily, and adds them to `known`.
+/// Greedily groups the requested pairs that `known` lacks into rounds, and adds them to `known`.
 std::vector<std::vector<Pair>> pair_rounds(const Wishes& wishes, std::vector<Pair>& known);
 
 }  // namespace concertina

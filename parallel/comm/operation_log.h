@@ -47,7 +47,7 @@ class OperationLog {
   int waits_for() const noexcept { return waits_for_.load(std::memory_order_relaxed); }
   bool is_patient() const noexcept { return patience_.load(std::memory_order_acquire) > 0; }
   float silent() const noexcept { return silent_.load(std::memory_order_relaxed); }
-  /// Whether the silence is explained by the operating system or intended.
+  /// Whether the silence is intended, or explained by the operating system.
   bool is_slow() const noexcept { return slow_.load(std::memory_order_relaxed) || is_patient(); }
   /// Returns the last `count` operations, oldest first; the last one is in progress.
   std::vector<Operation> last(unsigned count = kKept) const;

@@ -265,7 +265,7 @@ class StagedCommunicator final : public Communicator {
   void abort(int code) override { transport_.abort(code); }
 
  private:
-  /// Empties the queue, so that direct calls of the transport keep the call order too. Copies
+  /// Empties the queue, so that direct calls to the transport keep the call order too. Copies
   /// complete without help.
   void drain() {
     for (; !desk_->queue.empty(); ::sched_yield()) desk_->progress();
@@ -296,7 +296,7 @@ class StagedCommunicator final : public Communicator {
   Communicator& transport_;
   std::shared_ptr<StagingDesk> desk_;
   Pool single_, collective_;
-  std::size_t most_ = 0;  // largest reservation of an exchange
+  std::size_t most_ = 0;  // largest number reserved for an exchange
 };
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 namespace concertina {
 
-/// Returns a communicator over `transport` for views of `memory`; both must outlive it. Its splits
+/// Returns a communicator over `transport` for views in `memory`; both must outlive it. Its splits
 /// own their transports.
 std::unique_ptr<Communicator> stage_through_host(Communicator& transport, Memory& memory);
 

@@ -1,4 +1,4 @@
-// Selects how tensors pass between ranks: directly, by NCCL, or through host memory.
+// Selects how tensors pass between ranks: directly, with NCCL, or through host memory.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ std::vector<std::string_view> transport_names();
 /// Returns the version of NCCL, or why it cannot be used; empty if the build has no NCCL.
 std::string nccl_status();
 
-/// Returns a communicator over the ranks of `control` for views of `memory`; both must outlive it.
+/// Returns a communicator over the ranks of `control` for views in `memory`; both must outlive it.
 /// Returns null if `control` can access `memory` directly. "auto" uses NCCL if it works, otherwise
 /// host memory, and rank 0 logs why. Throws Error{bad_input} if "nccl" does not work. Collective.
 std::unique_ptr<Communicator> tensor_communicator(Communicator& control, Memory& memory,

@@ -13,7 +13,7 @@ namespace concertina {
 /// Installs a handler for SIGURG, which is otherwise unused. Call it once before stack_of().
 void prepare_stacks();
 
-/// Returns the calls of another `thread`, innermost first: "function at file:line" if debug
+/// Returns the call stack of `thread`, innermost first: "function at file:line" if debug
 /// information is available, otherwise "0x1234 in program" for addr2line. Empty if the thread does
 /// not answer within a second.
 std::vector<std::string> stack_of(pid_t thread);

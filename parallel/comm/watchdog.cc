@@ -21,7 +21,7 @@ constexpr double kFedShare = 0.25, kQueuedShare = 0.5;
 constexpr double kMovedSeconds = 1;
 /// A thread that uses more of a core than this is computing.
 constexpr double kBusyShare = 0.02;
-/// Checks before the first report.
+/// Number of checks before the first report.
 constexpr double kLooks = 16;
 constexpr unsigned kShownOfOne = 12, kShownOfOthers = 3;
 

@@ -30,7 +30,7 @@ class Places {
   const std::vector<int>& members(int host) const {
     return members_[static_cast<std::size_t>(host)];
   }
-  /// Returns the holder of `host` that collects the host's shares of `chunk` in the first phase.
+  /// Returns the holder on `host` that collects the host's shares of `chunk` in the first phase.
   int relay(int host, int chunk) const {
     if (this->host(chunk) == host) return chunk;
     return members(host)[static_cast<std::size_t>(position(chunk) % size(host))];

@@ -9,7 +9,7 @@
 namespace concertina {
 namespace {
 
-/// The limits for the layout: the number of working ranks, and what they divide.
+/// Returns the layout's limits: the working ranks, and the units and microbatches to divide.
 LayoutLimits working_limits(const Job& job, const Request& request) {
   if (request.frozen_units >= job.units())
     throw_input(fmt::format("freeze.units = {}, but the model has {} units, so no unit would "

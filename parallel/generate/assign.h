@@ -31,11 +31,11 @@ struct Request {
 
 /// Throws Error{bad_input} with the config key if model, layout and world do not match.
 Assignment assign(const Job& job, const Request& request);
-/// The same for a job with unit costs that differ from those of `like`, an assignment of the same
-/// request. Reuses its plan if the layout is the same.
+/// The same for a job with unit costs that differ from those of `like`, an assignment for the
+/// same request. Reuses the plan of `like` if the layout is the same.
 Assignment assign_like(const Job& job, const Request& request, Assignment like);
 
-/// Minimum number of ranks for `request`, including spare ones; 1 if it does not specify any.
+/// Minimum number of ranks for `request`, including spare ones; 1 if it implies no number.
 int ranks_asked(const Request& request);
 
 /// How a replica of the request folds onto its ranks. Not valid for a request with a file.

@@ -22,7 +22,7 @@ class Steps {
  private:
   std::vector<DualPass> passes_, weights_;
   std::array<int, 2> forwards_{}, backwards_{};
-  std::size_t weight_ = 0;  // index of the next one in weights_
+  std::size_t weight_ = 0;  // index of the next pass in weights_
 };
 
 }  // namespace

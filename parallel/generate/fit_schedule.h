@@ -21,13 +21,13 @@ struct ScheduleFile {
   int microbatches() const { return layout.pipelines.back().last_microbatch; }
 };
 
-/// Returns the number of replicas of `file` that match both the world size and the number of
-/// microbatches of a step, or 0 if none does.
+/// Returns the number of replicas of `file` that matches both the world size and the number of
+/// microbatches of a step, or 0 if there is none.
 int fitting_replicas(const ScheduleFile& file, int world, int microbatches);
 
 struct Request;
-/// Places replicas of the file's layout on all ranks, with units of these costs split by the
-/// request's partitioner. Throws Error{bad_input} if it does not fit the request, model or world.
+/// Places replicas of the file's layout on all ranks; the request's partitioner splits units of
+/// these costs. Throws Error{bad_input} if the file does not fit the request, model or world.
 Layout file_layout(const Request& request, const std::vector<double>& unit_costs,
                    const LayoutLimits& limits);
 

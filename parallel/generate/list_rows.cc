@@ -95,7 +95,7 @@ class ListRows {
     std::vector<double> forward, gradient;         // end times, by microbatch
     int forwards = 0, gradients = 0, weights = 0;  // number started
   };
-  /// When the choice of a rank can start.
+  /// The time at which a rank's choice can start.
   struct Turn {
     double start = 0;
     int rank = 0, number = 0;
@@ -237,7 +237,7 @@ class Steady final : public ListRows {
   const SteadyRule& rule_;
 };
 
-/// Returns the microbatches that 1F1B keeps on each rank plus `extra` per chunk, at most `most`.
+/// Returns 1F1B's number of kept microbatches by rank, plus `extra` per chunk, at most `most`.
 std::vector<int> falling_bounds(const Layout& layout, const std::vector<int>& most, int extra) {
   const int ranks = rank_count(layout);
   std::vector<int> chunks(at(ranks), 0), bounds;

@@ -1,6 +1,6 @@
 // List scheduling with real costs: in order of time, the rank whose choice can start first starts
-// it; ties go to the lowest rank. There are two families of rules. Greedy ones prefer a kind of
-// action. Steady ones follow the phases of Qi et al. 2024 (arXiv 2401.10241, section 3.1) for the
+// it; ties go to the lowest rank. There are two families of rules. Greedy rules prefer a kind of
+// action. Steady rules follow the phases of Qi et al. 2024 (arXiv 2401.10241, section 3.1) for the
 // span of ranks: a warm-up of as many Fs as fit, then F and I alternately, with W where a rank
 // would wait or to free memory, and the remaining W at the end. The code and its options are ours.
 // Invariants: an action starts after everything that it needs has ended, so the rows cannot
@@ -26,7 +26,7 @@ struct GreedyRule {
 std::vector<GreedyRule> greedy_rules(const Layout& layout, const std::vector<int>& most);
 
 struct SteadyRule {
-  /// W goes first if the rank would wait for at least `gap` times the duration of W, or, if
+  /// W goes first if the rank would wait for at least `gap` times the duration of W, or, with
   /// `spread`, if it would become the rank with the longest total wait.
   double gap = 1;
   bool spread = true;

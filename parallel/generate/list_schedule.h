@@ -2,7 +2,7 @@
 // idle rank from those that can run.
 // Invariant: an action starts only after everything that it needs has ended, so the rows cannot
 // deadlock. Costs are always F = I = W = 1 and B = 2: the order is generated once, for balanced
-// stages. Linear in the number of actions if the rule is.
+// stages. Takes time linear in the number of actions if each choice takes constant time.
 #pragma once
 
 #include <functional>

@@ -26,10 +26,10 @@ Plan merge_input_weight(const IndexedPlan& plan);
 IndexedPlan pair_overlaps(IndexedPlan plan);
 
 /// Inserts SEND directly after the producer and RECV before the consumer where neighboring stages
-/// are on different ranks. In every row, transfers follow one global order, that of their
-/// producers' ends, so ranks never disagree, even with one stream per rank. Within that order, a
-/// RECV is posted one compute action before its consumer if possible. `costs` determine the ends;
-/// the default is unit costs, because the order is generated once, for balanced stages.
+/// are on different ranks. In every row, transfers follow one global order, by when their producers
+/// end, so ranks never disagree, even with one stream per rank. Within that order, a RECV is posted
+/// one compute action before its consumer if possible. `costs` determine the ends; the default is
+/// unit costs, because the order is generated once, for balanced stages.
 Plan add_transfers(const IndexedPlan& plan, const Costs& costs);
 Plan add_transfers(const IndexedPlan& plan);
 

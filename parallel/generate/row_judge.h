@@ -1,5 +1,5 @@
 // Duration of rows of F, I and W as a longest path, and a lower bound for any rows.
-// Invariant: nothing is allocated after construction; linear in the number of actions.
+// Invariant: evaluation allocates nothing and takes time linear in the number of actions.
 #pragma once
 
 #include <vector>
@@ -37,14 +37,14 @@ class RowJudge {
 
  private:
   int cell(const Action& action) const;
-  /// End of the input of `action` from another stage; -1 if it has not run, 0 if there is none.
+  /// Returns when the inputs of `action` are available; -1: one is missing; 0: it needs none.
   double input_end(const Action& action) const;
 
   const Costs& costs_;
   std::vector<StageInfo> stages_;
   int ranks_;
   std::vector<int> cell_begin_;
-  std::vector<double> forward_end_, gradient_end_;  // by cell; -1: not yet
+  std::vector<double> forward_end_, gradient_end_;  // by cell; -1: not run yet
   std::vector<std::size_t> position_;
   std::vector<double> clock_, begin_;  // by rank; begin_ is the start of its first action
 };

@@ -98,7 +98,7 @@ class Search {
     if (chunks * options_.ranks != rows)
       throw_input(fmt::format("the file gives costs for {} on {}", counted(rows, "stage"),
                               counted(options_.ranks, "rank")),
-                  "--costs", "as many rows as ranks, or a multiple of it: one per stage");
+                  "--costs", "as many rows as ranks, or a multiple of that: one per stage");
     constexpr int kMostChunks = 64;  // maximum for --chunks of a schedule
     const int most = options_.max_chunks > 0 ? options_.max_chunks : kMostChunks;
     if (chunks > most)
@@ -137,7 +137,7 @@ class Search {
     return true;
   }
 
-  /// Returns the field for a schedule; throws Error{bad_input} if it has none with these ranks.
+  /// Returns a schedule's folding; throws Error{bad_input} if it has none for this many ranks.
   SearchField& field_of(const Entry<Schedule>& schedule, int chunks) {
     const Folding folding = folding_of(schedule, chunks);
     for (SearchField& field : fields_)

@@ -44,7 +44,7 @@ struct ScheduleSearch {
   /// `memory` only limits activations.
   bool opposite = false;
   double free_bytes = std::numeric_limits<double>::max();  // available for proofs
-  /// Called often; returning false ends the search with the best so far, once there is one.
+  /// Called often; returning false ends the search with the best plan so far, once there is one.
   std::function<bool(const SearchProgress&)> keep_searching{};
 };
 

@@ -1,9 +1,9 @@
 // Searches for the order of actions with the shortest step or rank span for given costs and
 // memory. It has two phases, both on compute actions only. The first is list scheduling: in order
-// of time, every idle rank takes the preferred runnable action of a rule, for all combinations of a
-// few rules (priority of F, I and W; deep or shallow stages first; eagerness of W; limit of
+// of time, every idle rank takes the runnable action that a rule prefers, for all combinations of a
+// few rules (priority of F, I and W; deep or shallow stages first; eagerness of W; limit on
 // activations per rank). For the span, rules with a warm-up and a steady phase come first
-// (list_rows.h). The second phase makes local moves from the best of these and of the caller's
+// (list_rows.h). The second phase makes local moves from the best of these orders and the caller's
 // candidates: an action moves up or down its row. Moves that do not increase the length are kept;
 // some others are kept too, with decreasing probability (simulated annealing). A move is judged by
 // a longest path through the rows, with a fixed time per message. The search ends at the lower
@@ -32,7 +32,7 @@ struct SearchBounds {
   /// time regardless of the plan's size.
   std::int64_t effort = 20'000'000;
   /// Called occasionally with the smallest length so far (infinity: none yet). Returning false ends
-  /// the search with the best so far.
+  /// the search with the best plan so far.
   std::function<bool(double)> keep_searching{};
 };
 

@@ -43,8 +43,8 @@ class RowFill {
   const WeightFill options_;
   int first_stage_ = 0;
   std::size_t position_ = 0;
-  std::vector<Action> weights_;  // those whose I has started, in this order
-  std::size_t oldest_ = 0;       // index of the first that has not started
+  std::vector<Action> weights_;  // Ws whose I has started, in that order
+  std::size_t oldest_ = 0;       // index of the first W that has not started
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // The partition with the smallest maximum stage cost, by exact dynamic programming. The last range
-// of the best partition costs no more than the maximum, so only those ranges are tried: O(units^2)
+// of the best partition costs no more than the maximum, so only such ranges are tried: O(units^2)
 // for similar costs, O(units^2 parts) at most.
-// Of all optimal partitions it returns the one with the smallest sum of squared stage costs; ties
-// go to the earliest boundaries (last one first), so the result depends on costs alone.
+// Of all optimal partitions, it selects the one with the smallest sum of squared stage costs; ties
+// go to the earliest boundaries (compared from the last), so the result depends on costs alone.
 #include <algorithm>
 #include <limits>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// value[k][n]: best value of the first n units in k ranges; start[k][n]: where the last starts.
+/// value[k][n]: best value of the first n units in k ranges; start[k][n]: start of the last.
 struct Table {
   std::vector<std::vector<double>> value;
   std::vector<std::vector<int>> start;

@@ -19,7 +19,7 @@ int batches_of_layout(const Job& job, const Layout& layout) {
   return microbatches / job.microbatches;
 }
 
-/// Cost of updates in addition to that of their elements.
+/// Returns the cost of updating a whole tensor beyond that of its elements.
 ExtraCost extra_cost(const Job& job) {
   if (job.update_flops.empty()) return {};
   return [&job](const BucketTensor& tensor) {

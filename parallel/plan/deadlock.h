@@ -16,7 +16,7 @@ struct Cycle {
   /// is omitted.
   std::string text;
   std::vector<Place> places;  // places of the actions in `text`, each once
-  bool send_buffer = false;   // a rank waits for the buffer of an earlier SEND of its own
+  bool send_buffer = false;   // whether a rank waits for the buffer of an earlier SEND of its own
 };
 
 /// Returns the shortest cycle in the state where the plan blocks, or nothing if it completes. The

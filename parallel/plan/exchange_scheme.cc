@@ -70,7 +70,7 @@ class RowsCheck {
     }
   }
 
-  /// Checks that the k-th message from one holder to another is the k-th one received from it.
+  /// Checks that the k-th message a holder sends to another is the k-th one the other receives.
   void require_matches(std::size_t phase) const {
     std::vector<Seen> sent, received;
     for (int h = 0; h < holders_; ++h) {
@@ -93,7 +93,7 @@ class RowsCheck {
                        lacks ? one.from : one.to, one.step, phase));
   }
 
-  /// Checks that each share is sent exactly once, after all that is received for its chunk.
+  /// Checks that each share is sent exactly once, after every receive for its chunk.
   void require_shares(int holder) const {
     constexpr int kNever = -1;
     std::vector<int> sent(at(holders_), kNever);  // by chunk: the phase in which it was sent

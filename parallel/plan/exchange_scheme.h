@@ -61,10 +61,10 @@ struct ExchangeChoice {
 
 /// Returns the rows of all holders and verifies them. Within a phase, both ends of a message use
 /// the same step, in the same order. No holder sends to two peers in a step, or receives from two.
-/// Each holder sends every share except that of its own chunk once, after it has received all it
-/// ever will for that chunk. So every leaf reaches its owner once, and the exchange cannot hang
-/// even on unbuffered, untagged channels, because each wait is for an earlier step or phase. Throws
-/// Error{bad_input} for the first violation.
+/// Each holder sends its share of every chunk except its own once, after it has received all it
+/// ever will for that chunk. So every leaf reaches the chunk's owner once, and the exchange cannot
+/// hang even on unbuffered, untagged channels, because each wait is for an earlier step or phase.
+/// Throws Error{bad_input} for the first violation.
 std::vector<ExchangeRow> exchange_rows(const Entry<ExchangeScheme>& scheme,
                                        const ExchangeShape& shape);
 std::vector<ExchangeRow> exchange_rows(const ExchangeChoice& choice, const std::vector<int>& ranks);

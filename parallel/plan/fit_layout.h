@@ -1,5 +1,5 @@
 // Whether a layout or a requested grid fits a model and a world.
-// Invariant: pure; every misfit throws an Error{bad_input} that names the config key to change.
+// Invariant: pure; every mismatch throws an Error{bad_input} that names the config key to change.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ struct LayoutLimits {
 std::vector<Grid> fitting_grids(const LayoutLimits& limits, Folding folding = {});
 
 /// Returns the requested grid. A missing number follows from the world size. If both are missing,
-/// it is the fitting grid with the fewest stages (replicas have no bubble). If the request does not
-/// fit, throws an error that lists the grids that do.
+/// the result is the fitting grid with the fewest stages (replicas have no bubble). If the request
+/// does not fit, throws an error that lists the grids that do.
 Grid fit(const LayoutLimits& limits, std::optional<int> pp, std::optional<int> dp,
          Folding folding = {});
 

@@ -312,7 +312,7 @@ MovePlan plan_moves(const Assignment& from, const Assignment& to, std::size_t ki
       changes.push_back(std::move(change));
   }
   Classes classes = classes_of(std::move(changes), from, to);
-  // Largest first: small ones fill the remaining memory of a round.
+  // Largest first: small changes fill the remaining memory of a round.
   for (std::vector<BucketChange>& members : classes)
     std::ranges::stable_sort(members, std::greater(), [&](const BucketChange& change) {
       return from.buckets[change.bucket].elements;

@@ -14,21 +14,21 @@ namespace concertina {
 /// Moves elements [begin, end) of a bucket to another rank or another block of the same rank.
 struct Move {
   std::size_t bucket = 0;
-  bool kinds = false;  // whether it moves the optimizer's tensors of this range rather than the
+  bool kinds = false;  // whether it moves the optimizer's tensors for this range rather than the
                        // weights
   std::size_t begin = 0, end = 0;
   int from = 0, to = 0;
-  std::size_t source = bucket;  // bucket with the weights; differs if the bucket starts as a copy
-                                // of another
+  std::size_t source = bucket;  // bucket that holds the weights; not `bucket` if that starts
+                                // as a copy of another
   std::size_t count() const { return end - begin; }
   bool operator==(const Move&) const = default;
 };
 
-/// Returns the part of `bucket` whose optimizer state `rank` keeps. Null if it does not hold the
-/// bucket, or if the bucket is always frozen or exists in only one assignment (Bucket::copy_of).
+/// Returns the part of `bucket` whose optimizer state `rank` keeps. Null if the rank does not hold
+/// the bucket, or if it is always frozen or exists in only one assignment (Bucket::copy_of).
 const Part* own_state(const Assignment& assignment, std::size_t bucket, int rank);
 
-/// Whether the rank's part of the bucket, if any, is the same before and after, so it stays.
+/// Whether the rank's part of the bucket, if any, is the same before and after and stays put.
 bool keeps_own_state(const Assignment& from, const Assignment& to, std::size_t bucket, int rank);
 
 /// Whether `rank` holds the weights of `bucket`, which may not exist in the assignment.

@@ -65,7 +65,7 @@ namespace {
 
 /// Returns how many tensors of `bucket`, in order, each holder receives, given their `loads` so
 /// far. Minimizes the sum of squared loads by dynamic programming over (holder, tensors before it)
-/// in O(holders tensors^2).
+/// in O(holders * tensors^2).
 std::vector<std::size_t> share_tensors(const Bucket& bucket, const std::vector<double>& loads,
                                        const ExtraCost& extra) {
   const std::size_t tensors = bucket.tensors.size(), holders = loads.size();

@@ -1,5 +1,5 @@
 // Which holder of a bucket owns which part of it. The owner reduces the part's gradient, keeps its
-// optimizer state, updates and saves it (stage 1 of Rajbhandari et al. 2020).
+// optimizer state, and updates and saves the part (stage 1 of Rajbhandari et al. 2020).
 // Invariants: parts are contiguous and disjoint, cover the bucket and begin at block boundaries of
 // the canonical grid (core/model/model_spec.h), so norms and hashes do not depend on the split.
 #pragma once

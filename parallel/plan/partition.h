@@ -28,8 +28,8 @@ std::span<const Entry<Partitioner>> partitioners();
 std::vector<UnitRange> partition(const std::vector<double>& costs, int parts,
                                  std::string_view name = "balanced");
 
-/// Returns the ranges that minimize the maximum of factors[i] times the cost of range i, for slow
-/// ranks; balanced if all factors are equal.
+/// Returns the ranges that minimize the maximum of factors[i] times the cost of range i, where a
+/// slow rank has a larger factor; balanced if all factors are equal.
 std::vector<UnitRange> partition(const std::vector<double>& costs, std::span<const double> factors);
 
 }  // namespace concertina

@@ -3,7 +3,7 @@
 // the previous action of its row, a transfer for both its ends, and the consumer for the transfer.
 // An overlapped F and the next action act as one: the F waits for what either needs, and its
 // consumers wait for the end of both. Invariant: a plan for which `order` reaches every node cannot
-// deadlock on channels of that kind.
+// deadlock on the kind of channels that the graph was made for.
 #pragma once
 
 #include <vector>

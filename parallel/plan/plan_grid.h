@@ -12,7 +12,7 @@ namespace concertina {
 
 /// Draws the rows that contain a marked action (all rows of a small plan) around the marks. Marked
 /// actions are in brackets. "..9:" means that actions before action 9 are omitted. A missing action
-/// is drawn where it belongs, as [+0F1]. Empty if there are neither marks nor a gap.
+/// is drawn where it belongs, as [+0F1]. Returns "" if there are neither marks nor a gap.
 std::string grid_around(const Plan& plan, const std::vector<Place>& places,
                         const std::optional<Gap>& gap = {});
 

@@ -16,8 +16,8 @@ struct StageInfo {
   bool first = false, last = false;                   // first and last stage of its pipeline
   bool remote_previous = false, remote_next = false;  // whether that neighbor is on another rank
 
-  // Depend on the frozen prefix of units (Layout::frozen_units).
-  bool trains = true;              // it has units that train; otherwise it only runs F
+  // These depend on the frozen prefix of units (Layout::frozen_units).
+  bool trains = true;              // whether it has units that train; otherwise it only runs F
   bool keeps_input = false;        // whether its gradients need its input
   bool gives_gradient = false;     // whether it gives a gradient to the previous stage
   bool sends_gradient = false;     // whether the previous stage is on another rank
@@ -35,7 +35,7 @@ struct Place {
 
 class PlanIndex {
  public:
-  /// Skips actions that do not belong to `layout`; of equal actions the first one counts.
+  /// Skips actions that do not belong to `layout`; of equal actions, only the first counts.
   PlanIndex(const Plan& plan, const Layout& layout);
 
   /// Returns the node of (kind, stage, microbatch), or -1. The stage must exist.
@@ -43,9 +43,9 @@ class PlanIndex {
   int find(const Action& action) const {
     return find(action.kind, action.stage, action.microbatch);
   }
-  /// Returns the B, or else the I, which computes the gradient of the stage's input.
+  /// Returns the node of the B, or else the I, that computes the gradient of the stage's input.
   int find_input_gradient(int stage, int microbatch) const;
-  /// Returns the B, or else the W: the last action of a microbatch on a stage.
+  /// Returns the node of the B, or else the W: the last action of a microbatch on a stage.
   int find_last(int stage, int microbatch) const;
 
   int nodes() const { return row_begin_.back(); }

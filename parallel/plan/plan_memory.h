@@ -1,7 +1,7 @@
 // Number of buffers of each kind that a rank needs for its row of a plan.
-// Invariant: the counts depend only on the order of the row, so memory is known before the first
-// step. An executor that follows the lifetimes below never needs more, and needs them all at the
-// peak.
+// Invariant: the counts depend only on the order of actions in the row, so memory is known before
+// the first step. An executor that follows the lifetimes below never needs more buffers, and needs
+// all of them at the peak.
 #pragma once
 
 #include <cstddef>
@@ -29,17 +29,17 @@ struct RowMemory {
   /// Live from the post of RECV_F (or the local producer's F) to the end of the stage's B or W, or
   /// to the end of F if the first unit is frozen, since no gradient needs its input.
   int inputs = 0;
-  /// Outputs of a training stage to a remote next stage, live from F to the end of B or W. By then
-  /// the gradient has arrived, so the send is complete and no wait is needed.
+  /// Outputs from a training stage to a remote next stage, live from F to the end of B or W. By
+  /// then the gradient has arrived, so the send is complete and no wait is needed.
   int outputs = 0;
   /// Gradients of outputs, live from the post of RECV_B (or the local next stage's B or I) to the
   /// end of the stage's B or W.
   int output_grads = 0;
   /// Gradients to a remote previous stage, live from B or I until their SEND_B is known to be
-  /// complete. The pool has min(kSendBuffers, SEND_Bs of the row) buffers; when all are in use, the
-  /// next B or I first waits for the oldest SEND_B. The checker and the simulator include it.
+  /// complete. The pool has min(kSendBuffers, SEND_Bs in the row) buffers; when all are in use, the
+  /// next B or I first waits for the oldest SEND_B. The checker and the simulator model this.
   int input_grads = 0;
-  /// Outputs of a frozen stage to a remote next stage, live from F until their SEND_F is known to
+  /// Outputs from a frozen stage to a remote next stage, live from F until their SEND_F is known to
   /// be complete. No gradient answers them, so the pool works like input_grads and has
   /// min(kSendBuffers, such SEND_Fs) buffers.
   int frozen_outputs = 0;

@@ -1,5 +1,5 @@
 // The canonical order in which gradients are summed over microbatches.
-// S leaves, each of M/S microbatches accumulated in ascending order, under one fixed binary tree.
+// One fixed binary tree over S leaves, each of M/S microbatches accumulated in ascending order.
 // Invariant: the tree depends only on S, so the sum is bit-identical for any distribution of the
 // leaves over ranks.
 #pragma once
@@ -16,8 +16,8 @@ struct TreeNode {
   auto operator<=>(const TreeNode&) const = default;
 };
 
-/// Children of a node of at least two leaves: the left one's number of leaves is the largest power
-/// of two below the node's.
+/// Children of a node with at least two leaves: the left one's number of leaves is the largest
+/// power of two below the node's.
 struct TreeSplit {
   TreeNode left, right;
 };
@@ -35,7 +35,7 @@ struct TreeMerge {
 };
 
 /// Returns the additions, in order, that `nodes` of the tree over `leaves` leaves allow. Nodes must
-/// be disjoint. `nodes` becomes the remaining nodes, ascending: the root if all leaves are there.
+/// be disjoint. `nodes` becomes the remaining nodes, ascending: the root if no leaf is missing.
 std::vector<TreeMerge> merges(std::vector<TreeNode>& nodes, int leaves);
 
 }  // namespace concertina

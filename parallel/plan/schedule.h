@@ -29,7 +29,7 @@ struct Action {
   bool operator==(const Action&) const = default;
 };
 
-/// Maximum number of actions in a plan. Checking and simulating one needs kActionBytes per action.
+/// Maximum number of actions in a plan. Checking and simulating it needs kActionBytes per action.
 inline constexpr std::size_t kMostActions = std::size_t{1} << 27;
 inline constexpr std::size_t kActionBytes = 128;
 

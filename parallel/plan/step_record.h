@@ -24,7 +24,7 @@ enum class WaitFor {
   send,       // of a message whose buffer is needed again
   reduction,  // exchange and addition of gradients with the other holders
   ranks,      // exchange of losses and norms between all ranks at STEP
-  weights,    // updated parts of the other holders
+  weights,    // updated parts from the other holders
 };
 
 /// A period in which this rank did nothing but wait and copy arriving data.
@@ -64,18 +64,18 @@ struct StepRecord {
                                      // steps only
 };
 
-/// Seconds of waits within [time.start, time.end].
+/// Seconds spent waiting within [time.start, time.end].
 double waited(const StepRecord& record, const ActionTime& time);
 
 /// Means over the step that identify slow ranks and links; 0 if not applicable.
 struct StepPace {
-  std::array<double, 4> compute{};   // seconds of an F, I, W, B, without waits
+  std::array<double, 4> compute{};   // seconds per F, I, W, B, without waits
   std::array<double, 2> sent{};      // start of SEND_F, SEND_B, on the rank's clock
   std::array<double, 2> received{};  // when the data of RECV_F, RECV_B was first seen to be there
 };
 StepPace pace_of(const std::vector<Action>& row, const StepRecord& record);
 
-/// Seconds of compute and STEP, without waits.
+/// Seconds spent on compute and STEP, without waits.
 double busy_seconds(const std::vector<Action>& row, const StepRecord& record);
 
 }  // namespace concertina

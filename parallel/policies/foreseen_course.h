@@ -1,4 +1,4 @@
-// Layers that a policy freezes in each epoch, if known before a launch.
+// Number of layers that a policy keeps frozen in each epoch, if known before a launch.
 // Invariant: pure.
 #pragma once
 

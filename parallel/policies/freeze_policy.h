@@ -44,7 +44,7 @@ struct FreezeView {
   std::span<const FreezeRecord> history{};
   /// The memory of the policy's last decision; empty at first.
   std::span<const double> memory{};
-  /// The plan that plan_skips() made at the start of the run; empty for other policies. Never null.
+  /// The plan made by plan_skips() at the start of the run; empty if there is none. Never null.
   const SkipPlan* skips = nullptr;
 
   const FreezeRecord& now() const { return history.back(); }
@@ -55,7 +55,7 @@ struct FreezeDecision {
   double statistic = 0;          // the finite number on which the decision is based
   std::string reason{};          // explanation for the user
   bool take_reference = false;   // take a snapshot of the current weights
-  std::vector<double> memory{};  // input of the next decision: at most 4 numbers, and 2 per layer
+  std::vector<double> memory{};  // input to the next decision: at most 4 numbers plus 2 per layer
   bool skips = false;            // weight gradients are skipped as planned, from now on
 
   bool operator==(const FreezeDecision&) const = default;
@@ -65,8 +65,8 @@ struct FreezeDecision {
 inline constexpr int kMostFreezeRecords = 64;
 
 struct FreezePolicy {
-  /// Returns how many layers to freeze. freeze_rules.h enforces the bound, and that frozen layers
-  /// stay frozen.
+  /// Returns how many layers to freeze. freeze_rules.h applies the bound and keeps frozen layers
+  /// frozen.
   FreezeDecision (*decide)(const FreezeView& view, const OptionValues& options) = nullptr;
   /// Its options: the config keys `freeze.<name>`. No two policies share an option name.
   std::vector<Option> options{};
@@ -85,7 +85,7 @@ struct FreezePolicy {
   /// Null: none.
   SkipPlan (*plan_skips)(const Job& job, const Assignment& start,
                          const OptionValues& options) = nullptr;
-  /// Throws Error{bad_input} if options are incompatible with each other or the model; may be null.
+  /// Throws Error{bad_input} if options conflict with each other or with the model; may be null.
   void (*check)(const OptionValues& options, int layers, int most) = nullptr;
   /// Returns the names of options whose time is after decision `last`; may be null or return "".
   std::string (*unreached)(const OptionValues& options, const FreezeRecord& last) = nullptr;

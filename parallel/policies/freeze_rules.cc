@@ -27,9 +27,9 @@ void check_record(const FreezeRules& rules, const FreezeRecord& now) {
   const auto layers = static_cast<std::size_t>(rules.layers);
   CONCERTINA_CHECK(now.frozen >= 0 && now.frozen <= rules.layers, "{} of {} layers are frozen",
                    now.frozen, rules.layers);
-  CONCERTINA_CHECK(now.grad_norm.size() == layers, "gradient norms of {} of {} layers",
+  CONCERTINA_CHECK(now.grad_norm.size() == layers, "gradient norms for {} of {} layers",
                    now.grad_norm.size(), rules.layers);
-  CONCERTINA_CHECK(now.drift.empty() || now.drift.size() == layers, "drift of {} of {} layers",
+  CONCERTINA_CHECK(now.drift.empty() || now.drift.size() == layers, "drift for {} of {} layers",
                    now.drift.size(), rules.layers);
 }
 
@@ -55,9 +55,9 @@ std::optional<FreezeDecision> unfreezing(const FreezeRules& rules, const FreezeS
   if (rules.unfreeze == Unfreeze::loss && state.best_loss) {
     const double best = *state.best_loss, limit = best + rules.rise * std::abs(best);
     if (now.loss > limit)
-      return unfreeze_all(
-          rules, now.loss,
-          fmt::format("the loss is {:.4g}, above {:.4g}, after {:.4g}", now.loss, limit, best));
+      return unfreeze_all(rules, now.loss,
+                          fmt::format("the loss is {:.4g}, above {:.4g}, after a low of {:.4g}",
+                                      now.loss, limit, best));
   }
   if (rules.unfreeze == Unfreeze::lr && state.lr_fell && now.lr > state.last_lr.value_or(now.lr))
     return unfreeze_all(
@@ -106,7 +106,7 @@ FreezeSums add_step(FreezeSums sums, double loss, double lr,
     sums.finite = true;
     sums.squares.assign(squared_norms.size(), 0);
   }
-  CONCERTINA_CHECK(sums.squares.size() == squared_norms.size(), "norms of {} layers, then of {}",
+  CONCERTINA_CHECK(sums.squares.size() == squared_norms.size(), "norms for {} layers, then for {}",
                    sums.squares.size(), squared_norms.size());
   ++sums.steps;
   sums.finite = add_finite(sums.loss, loss) && sums.finite;

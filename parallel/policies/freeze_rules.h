@@ -20,20 +20,20 @@ struct FreezeRules {
   std::string_view name;  // name of the policy
   const FreezePolicy* policy = nullptr;
   OptionValues options{};
-  int layers = 0;          // number of layers of the model
+  int layers = 0;          // number of layers in the model
   int most = 0;            // maximum number of frozen layers
   std::int64_t steps = 0;  // total steps of the run
   Unfreeze unfreeze = Unfreeze::never;
   /// Number of steps to complete before the policy is called for the first time.
   std::int64_t after = 0;
   bool warms_up = false;  // whether `after` is the end of the learning rate's warm-up
-  /// `loss`: when the loss exceeds the lowest so far by this fraction. `lr`: when it first rises
-  /// after a fall, which is the restart of a schedule rather than a warm-up.
+  /// `loss`: when the loss exceeds the lowest so far by this fraction. (`lr`: when the rate first
+  /// rises after a fall, which is the restart of a schedule rather than a warm-up.)
   double rise = 0;
 };
 
 /// State that a run keeps between decisions and across restarts: at most kMostFreezeRecords - 1
-/// records of two numbers per layer, and FreezeDecision::memory.
+/// records with two numbers per layer, and FreezeDecision::memory.
 struct FreezeState {
   std::vector<FreezeRecord> history{};  // oldest first
   std::vector<double> memory{};
@@ -69,7 +69,7 @@ FreezeRecord record_of(const FreezeSums& sums, std::int64_t step, double epoch, 
 /// Returns the default options of all policies.
 OptionValues default_freeze_options();
 
-/// Returns the rules of policy `name` for a model of `layers` layers, of which at most `most` may
+/// Returns the rules of policy `name` for a model with `layers` layers, of which at most `most` may
 /// be frozen. Throws Error{bad_input} with the config key if options are invalid.
 FreezeRules make_freeze_rules(std::string_view name, OptionValues options, int layers, int most);
 

@@ -38,8 +38,8 @@ FreezePolicy policy_linear() {
   return {
       .decide = decide,
       .options = {{"start", 0.1, "fraction of the run after which the first layers freeze", 0, 1},
-                  {"end", 0.6, "fraction of the run after which the maximum number is frozen", 0,
-                   1}},
+                  {"end", 0.6,
+                   "fraction of the run after which the maximum number of layers is frozen", 0, 1}},
       .foreseen = true,
       .check = check,
       .about = "layers at a constant rate from freeze.start to freeze.end, up to freeze.max"};

@@ -9,7 +9,7 @@
 namespace concertina {
 namespace {
 
-constexpr const char* kForm = "\"epoch 2: 7\" or \"step 300: 7\": after 2 epochs, 7 layers";
+constexpr const char* kForm = "\"epoch 2: 7\" or \"step 300: 7\": 7 layers from then on";
 
 constexpr double kMostAfter = 1e15;  // the limit of run.steps
 

@@ -1,8 +1,8 @@
 // PipeTransformer (He et al., ICML 2021, equation 1): L(0) = 0, and at decision T
 //   L(T) = min(L(T-1) + alpha (L - L(T-1)), argmin over the active layers of the gradient norm).
-// Layers count from 1: the layer with the smallest norm is the last one to freeze. L(T) is kept as
-// a real number; rounded, it is the number of frozen layers. The published code uses the ceiling of
-// L (1 - (1 - alpha)^T), which is the same if the second term never applies.
+// Layers are numbered from 1: the layer with the smallest norm is the last one to freeze. L(T) is
+// kept as a real number; rounded, it is the number of frozen layers. The published code uses the
+// ceiling of L (1 - (1 - alpha)^T), which is the same if the argmin never applies.
 #include <algorithm>
 #include <cmath>
 

@@ -60,7 +60,7 @@ FreezeDecision converged(const FreezeView& view, std::size_t window, double tole
     if (leading) ++decision.frozen;
   }
   decision.reason =
-      fmt::format("{} changed by at most a fraction of {} of their largest change",
+      fmt::format("{} changed by at most a fraction of {} of the largest change",
                   counted(decision.frozen - view.now().frozen, "further layer"), tolerance);
   return decision;
 }

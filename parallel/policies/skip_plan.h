@@ -1,7 +1,7 @@
-// Which units skip their weight gradients in which step; units take turns.
+// Which units skip their weight gradients in each step; units take turns.
 // Invariants: pure; what a step skips depends only on the seed, the step and the groups, so it is
-// the same on every rank and for every layout; in each step, each group skips its specified number
-// of units, and all units of a group of n skip equally often in the steps n i + 1 .. n i + n.
+// the same on every rank and for every layout; in each step, the specified number of units in each
+// group skip, and all units of a group of n skip equally often in the steps n i + 1 .. n i + n.
 #pragma once
 
 #include <cstdint>

@@ -116,8 +116,8 @@ class SkipSearch {
     }
   }
 
-  /// Finds the minimum sum of shares for that makespan, or 0 if nothing is gained. If links are
-  /// shared, no shares may satisfy all paths; then the shares found by shorten() are kept.
+  /// Finds the shares with the smallest sum for that makespan; all 0 if nothing is gained. If links
+  /// are shared, possibly no shares satisfy all paths; then those found by shorten() are kept.
   void spare() {
     if (best_time_ > 1 - 10 * kSameTime) {
       std::fill(best_.begin(), best_.end(), 0);
@@ -169,7 +169,7 @@ class SkipSearch {
     return path;
   }
 
-  /// Keeps the shares if they are the best so far, and adds their path; false if none is missing.
+  /// Keeps the shares if they are the best yet, and adds their path; false if no path is missing.
   bool try_shares(const std::vector<double>& shares, double expected) {
     double time = 0;
     paths_.push_back(critical_path(shares, time));

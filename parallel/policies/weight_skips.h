@@ -18,9 +18,9 @@ struct LinearProgram {
   std::vector<double> limit, gain;
 };
 
-/// Returns the price of each row at the optimum: the gain per unit of its limit, or nothing if the
+/// Returns the price of each row at the optimum (the gain per unit of its limit), or nothing if the
 /// gain is unbounded. Prices solve the dual program: minimize limit . y subject to rows . y >= gain
-/// for each column, and y >= 0. For dense programs of a few hundred rows and columns with values
+/// for each column, and y >= 0. For dense programs with a few hundred rows and columns with values
 /// around 1. The simplex perturbs each limit by about 1e-8, because degenerate rows make it cycle
 /// or divide by rounding errors. So limit . y exceeds its minimum by up to 1e-8 sum y.
 std::optional<std::vector<double>> row_prices(const LinearProgram& program);

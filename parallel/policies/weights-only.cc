@@ -2,7 +2,7 @@
 // weight gradients to minimize the duration of the step. Their number per stage follows from the
 // initial assignment by the linear program in weight_skips.h. Costs are FLOPs, because measured
 // times must not influence what is trained. The paper freezes individual parameters and measures
-// times in a first phase; here units take turns (skip_plan.h), equally often in each stage.
+// times in a first phase; here, the units of each stage take turns (skip_plan.h).
 #include <algorithm>
 #include <cmath>
 

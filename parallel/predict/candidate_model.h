@@ -42,7 +42,7 @@ class CandidateModel {
   /// Returns a lower bound on the step time of any plan of this candidate: the work of the busiest
   /// rank, the work that must precede its first action, and its part of the update.
   double least_seconds() const;
-  /// Returns the estimated duration of a step: the work of the busiest rank plus the idle time of
+  /// Returns the estimated duration of a step: the work of the busiest rank plus the idle time from
   /// the schedule's closed form (Schedule::bubble).
   double likely_seconds() const;
   /// Sets all fields if `parts` (three simulations), otherwise only `seconds` and `slots` (one).
@@ -96,7 +96,7 @@ class CandidateModel {
   std::vector<StageBytes> bytes_;  // by stage
   std::vector<Rank> ranks_;
   double boundary_bytes_ = 0;
-  std::vector<LinkCosts> links_;      // by rank: link to the next, from the last to the first
+  std::vector<LinkCosts> links_;      // by rank: link to the next one (the last: to the first)
   double recompute_ = 0, group_ = 0;  // seconds per microbatch, all stages
 };
 

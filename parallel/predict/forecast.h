@@ -20,8 +20,8 @@ struct CacheForecast {
 };
 
 /// `seconds` are the times of the units of `model` if units [0, before) are frozen. Returns the
-/// times if [0, frozen) are, frozen >= before: these only run forward, and units that share a
-/// tensor with them have less work, in proportion to FLOPs.
+/// times if units [0, frozen) are frozen, with frozen >= before: these only run forward, and units
+/// that share a tensor with them have less work, in proportion to FLOPs.
 std::vector<UnitSeconds> with_frozen_units(const ModelSpec& model, std::vector<UnitSeconds> seconds,
                                            int frozen, int before = 0);
 
@@ -33,7 +33,7 @@ struct ForecastInput {
   std::vector<int> hosts{};     // by rank; empty: a single host
   int cores = 0;                // per host, shared by its ranks; 0: one per rank
   std::size_t move_memory = 0;  // parallel.move_memory
-  /// Returns why an assignment is impossible, or "". Null: all are possible.
+  /// Returns why an assignment is impossible, or "" if it is not. Null: all are possible.
   std::function<std::string(const Assignment&)> refusal{};
 };
 
@@ -49,8 +49,8 @@ class LayoutForecast {
   double step_seconds(const Assignment& assignment) const;
   /// The same if only the outputs of units [0, cached) can be read.
   double step_seconds(const Assignment& assignment, int cached) const;
-  /// Returns a lower bound on the seconds of a step of any assignment with this many working ranks:
-  /// its work without waits. `batches` is the number of batches per step. `cached` is the number of
+  /// Returns a lower bound on the step time of any assignment with this many working ranks: its
+  /// work without waits. `batches` is the number of batches per step. `cached` is the number of
   /// units whose outputs can be read (default: all frozen ones).
   double least_seconds(int frozen_units, int ranks, int batches = 1,
                        std::optional<int> cached = {}) const;
@@ -61,13 +61,13 @@ class LayoutForecast {
   double factor(int rank) const { return rank_factor(input_.machine, rank); }
   /// Combined speed of the `ranks` fastest ranks, as a number of ranks with factor 1.
   double speed(int ranks) const;
-  /// Seconds of each unit per microbatch, for the passes that run, on a rank of factor 1.
+  /// Seconds of each unit per microbatch, for the passes that run, on a rank with factor 1.
   std::vector<double> unit_seconds(int frozen_units) const;
-  /// Seconds of the change from the current assignment to `next`.
+  /// Seconds that the change from the current assignment to `next` takes.
   double move_seconds(const Assignment& next) const;
   /// The same, or 0 if `next` is the current assignment.
   double change_seconds(const Assignment& next) const;
-  /// Returns why `next` is impossible, for example because of a rank's memory, or "".
+  /// Returns why `next` is impossible, for example because of a rank's memory; "" if it is not.
   std::string refusal(const Assignment& next) const;
 
  private:

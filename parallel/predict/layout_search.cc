@@ -25,7 +25,7 @@ struct Considered {
 };
 
 /// Peak number of live (stage, microbatch) pairs by rank: from the schedule's formula, if any;
-/// otherwise counted in its order of actions, with enough microbatches to fill it.
+/// otherwise counted in its order of actions, with enough microbatches to fill the pipeline.
 class Peaks {
  public:
   std::vector<int> of(const PlanCandidate& candidate, int microbatches) {

@@ -76,7 +76,7 @@ inline double over(double amount, double rate) {
 
 /// Bytes per second between devices of one host; for shared memory, the receiver's copy.
 double local_rate(const MachineModel& machine);
-/// Seconds of an update per element of an owner's part. By default derived from the memory
+/// Seconds that an update takes per element of an owner's part. By default derived from the memory
 /// bandwidth and the traffic of AdamW.
 double update_seconds(const MachineModel& machine);
 

@@ -12,7 +12,7 @@ double bytes_of_move(const Move& move, std::size_t kinds) {
 }
 
 /// The work of one rank in a round. The ranks of a host share one link out and one in, so traffic
-/// between hosts is counted by host.
+/// between hosts is counted per host.
 struct RankWork {
   double out = 0, in = 0;  // seconds on separate links within a host
   double cpu = 0;          // seconds of the rank's CPU time for messages
@@ -37,7 +37,7 @@ class RoundClock {
     }
   }
 
-  /// Returns the seconds of the slowest rank's copies plus those of the slowest rank's messages.
+  /// Returns the time of the slowest rank's copies plus that of the slowest rank's messages.
   MoveSeconds seconds() const {
     MoveSeconds copies, messages;
     for (std::size_t rank = 0; rank < works_.size(); ++rank) {

@@ -85,13 +85,13 @@ std::vector<int> chunks_of(const Entry<Schedule>& schedule, int pp, const PlanPr
   const Chunks& chunks = schedule.value.chunks;
   std::vector<int> result;
   if (pp % schedule.value.rank_step != 0) return result;
-  // With one chunk, schedules that need more equal other schedules: interleaved 1F1B is 1F1B.
+  // With one chunk, schedules made for several are the same as others: interleaved 1F1B is 1F1B.
   const int least = std::max(chunks.step, std::min(chunks.default_value, 2));
   for (int v = least; v <= std::min({chunks.most, kMostChunks, problem.layers() / pp});
        v += chunks.step)
     if (tried(space.chunks, v) && cuts_into(problem, pp * v, v == chunks.default_value))
       result.push_back(v);
-  // On one rank all orders are equal, and several chunks without a pipeline are pointless.
+  // On one rank, all orders are equivalent, and several chunks without a pipeline are pointless.
   if (pp == 1 && (schedule.name != "1f1b" || result != std::vector<int>{1}))
     result.assign(schedule.name == "1f1b" && tried(space.chunks, 1), 1);
   return result;
@@ -159,7 +159,7 @@ Recompute find_recompute(std::string_view name) {
 
 namespace {
 
-/// If there are layouts without one of the options, throws an error with its valid values.
+/// If dropping one of the options would allow layouts, throws an error with its valid values.
 void refuse_option(const PlanProblem& problem, const SearchSpace& space) {
   const auto refuse = [&](const char* option, const auto& given, auto list, const auto& value_of) {
     if (given.empty()) return;

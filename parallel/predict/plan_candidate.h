@@ -31,7 +31,7 @@ struct Software {
   std::string_view name, about;
   ParameterBytes in_32{}, in_16{2, 2, 12};  // with activations of 32 and 16 bits
   bool sums_by_tree =
-      false;  // gradients: one buffer for each level of the replica's part of the tree
+      false;  // gradients take one buffer for each level of the replica's part of the tree
   double received_bytes = 0;     // gradients of other replicas, each until it is added
   bool sharded = false;          // optimizer state is sharded over the replicas (ZeRO-1)
   bool overlaps = false;         // reduction starts within the last backward; transfers overlap
@@ -78,7 +78,7 @@ struct PlanCandidate {
 
   int world() const { return tp * pp * dp; }
   int stages() const { return pp * chunks; }
-  /// Number of microbatches of one pipeline in a step.
+  /// Number of microbatches per pipeline in a step.
   int microbatches(int batch) const { return batch / samples / dp; }
 };
 

@@ -12,8 +12,8 @@
 namespace concertina {
 namespace {
 
-/// As laid out by ModelStage: the saved data of each unit that trains, and the edges around it
-/// within the stage.
+/// The data that a stage saves, as laid out by ModelStage: that of each unit that trains, and the
+/// edges around it within the stage.
 std::size_t saved_bytes(const Job& job, const Assignment& assignment, const StagePlacement& stage) {
   const std::size_t edge = align_up(job.model.boundary_bytes);
   std::size_t bytes = 0;
@@ -85,7 +85,7 @@ class Pieces {
   const Assignment& assignment_;
   const std::vector<StagePlacement>& stages_;
   std::vector<std::vector<int>> stages_of_;  // by rank
-  /// Nodes by the rank's stages that contain the unit.
+  /// Nodes, by the set of the rank's stages that contain the unit.
   std::map<std::vector<int>, std::vector<TreeNode>> known_;
 };
 
@@ -116,7 +116,7 @@ BucketCosts bucket_costs(const Assignment& assignment, const std::vector<StagePl
   return costs;
 }
 
-/// Adds the seconds of norms and updates, and when the update of each bucket's part ends.
+/// Adds the time that norms and updates take, and when the update of each bucket's part ends.
 void add_update(const Assignment& assignment, const MachineModel& machine, Costs& costs,
                 const std::vector<int>& shared) {
   for (std::size_t b = 0; b < assignment.buckets.size(); ++b) {

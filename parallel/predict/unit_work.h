@@ -1,7 +1,7 @@
 // Work and duration of a unit on one device of a tensor-parallel group, for this program or
 // another, derived from its UnitCost. The machine is described by numbers only. Matrix products run
 // at the rate of large ones, memory-bound work at memory bandwidth, sums over the group at the rate
-// within a host, and each pass adds a constant launch cost. So the rate depends on the microbatch
+// within a host, and each pass adds a constant launch cost. So the speed depends on the microbatch
 // size, the width and tp. Invariant: pure; what the machine does not specify takes no time.
 #pragma once
 
@@ -15,9 +15,9 @@ namespace concertina {
 
 /// Returns `cost` for the kernels of `software`. `element` is the size of an activation's element.
 UnitCost cost_by(const Software& software, const UnitCost& cost, double element);
-/// Returns one device's part in a group of `tp`, for `samples` times as many samples.
+/// Returns one device's part of `cost` in a group of `tp`, for `samples` times as many samples.
 UnitCost share_of(const UnitCost& cost, int tp, int samples);
-/// Elements of a parameter on one device of a group of `tp`.
+/// Elements of a parameter on one device in a group of `tp`.
 double share_of(const ParameterSpec& parameter, int tp);
 
 /// Seconds per microbatch. W adds `sums` bytes of gradients to the previous ones.

@@ -83,7 +83,7 @@ class CandidateList {
     if (view_.options.schedule)
       for (const Entry<Schedule>& one : schedules()) {
         if (one.name == present_.name || one.value.searched) continue;
-        // On one rank all schedules are equal.
+        // On one rank, all schedules are equivalent.
         if (const auto folding = default_folding(one)) add(one, *folding, /*single=*/false);
       }
   }
@@ -102,7 +102,7 @@ class CandidateList {
         if (tried && has_leaves_for(view_, dp, folding.pipelines()))
           list_.push_back({schedule.name, folding, {pp, dp}});
       }
-      // The largest number that the leaves allow may not be in the list.
+      // The largest number that the leaves allow might be missing from the list.
       const int room = most_replicas(view_, most, folding.pipelines());
       if (view_.options.replicas && room > kAllReplicas && room < most && (room & (room - 1)) != 0)
         list_.push_back({schedule.name, folding, {pp, room}});

@@ -15,7 +15,7 @@ constexpr std::size_t kRefined = 3;  // candidates whose partition is refined, r
                                      // cost
 constexpr int kPasses = 4;           // over all boundaries of a candidate
 constexpr double kNear = 2;  // relative to the best time: refining the partition may still help
-constexpr int kShare = 100;  // 1 / kShare of all actions may be used for these
+constexpr int kShare = 100;  // 1 / kShare of all actions may be used for this
 constexpr int kActionsOfAny = 30;  // constant cost of a plan, in actions
 constexpr double kUnknown = -1;    // seconds of a move that has not been predicted yet
 
@@ -107,7 +107,7 @@ class ChoiceSearch {
     return choice.step_seconds * static_cast<double>(view_.steps_left) + choice.move_seconds;
   }
 
-  /// Returns nothing if the schedule cannot run the layout, or if that is the current layout.
+  /// Returns nothing if the schedule cannot run the layout, or if the layout is the current one.
   std::optional<Found> try_cuts(const LayoutCandidate& candidate,
                                 const std::vector<UnitRange>& cuts) {
     if (!spend(candidate)) return std::nullopt;

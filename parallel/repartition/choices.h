@@ -10,7 +10,7 @@ namespace concertina {
 
 /// Returns the number of plan actions that a decision may examine: about 5 s of work, and at most a
 /// share of the possible gain of any layout over the current one (LayoutOptions::most_share), or 0
-/// if that is below the threshold. A plan of 1,024 ranks and 2,048 microbatches contains half a
+/// if that is below the threshold. A plan for 1,024 ranks and 2,048 microbatches contains half a
 /// million actions.
 std::int64_t actions_worth(const LayoutView& view);
 

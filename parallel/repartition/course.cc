@@ -125,7 +125,7 @@ std::vector<std::int64_t> steps_of_epochs(std::int64_t samples, std::int64_t bat
 
 std::vector<CourseEpoch> predict_course(const CourseInput& input, const std::vector<int>& layers,
                                         const std::vector<std::int64_t>& steps) {
-  CONCERTINA_CHECK(layers.size() == steps.size(), "layers of {} epochs, but steps of {}",
+  CONCERTINA_CHECK(layers.size() == steps.size(), "layers for {} epochs, but steps for {}",
                    layers.size(), steps.size());
   CourseRun run(input);
   std::int64_t left = std::accumulate(steps.begin(), steps.end(), std::int64_t{0});

@@ -41,11 +41,11 @@ std::vector<std::int64_t> steps_of_epochs(std::int64_t samples, std::int64_t bat
 
 /// `layers[e]` is the number of frozen layers in epoch e, decided at its start; `steps[e]` is its
 /// number of steps. With a cache, the epoch after a freeze reads the outputs of layers that were
-/// already frozen and computes the other frozen ones once. Throws Error{bad_input} like assign().
+/// already frozen and computes those of the others once. Throws Error{bad_input} like assign().
 std::vector<CourseEpoch> predict_course(const CourseInput& input, const std::vector<int>& layers,
                                         const std::vector<std::int64_t>& steps);
 
-/// Returns a lower bound on the seconds of the steps of `epochs` with any layouts of the ranks:
+/// Returns a lower bound on the time that the steps of `epochs` take with any layouts of the ranks:
 /// equal shares of the work without waits, changes or reads. With `keeps_grid`, pp and dp (and thus
 /// gpipe's bubble) stay as requested.
 double least_seconds(const CourseInput& input, const std::vector<CourseEpoch>& epochs,

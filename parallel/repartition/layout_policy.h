@@ -23,7 +23,7 @@ struct LayoutOptions {
   bool schedule = true;     // any registered one that needs no search; false: the current one
   double least_gain = .02;  // smallest predicted gain that counts, as a fraction of a step
   double most_share = .02;  // limit on the cost of a decision, as a fraction of its possible gain
-  bool grows = false;       // whether steps may have several batches, by grown_batches()
+  bool grows = false;       // whether steps may have several batches (grown_batches())
 };
 
 /// The world and layout with which a run began.

@@ -1,8 +1,8 @@
 // AutoPipe and AutoDP of PipeTransformer (He et al., ICML 2021, algorithm 1): after a freeze,
 // stages are filled with units in order, by number of parameters; frozen ones count as a sixth.
 // The number of stages is halved as long as the largest stage stays smaller than the largest one at
-// the start; the freed ranks become replicas. A stage is filled up to the mean of the remaining
-// units. The variance that the paper adds to the mean as slack is omitted: its unit differs.
+// the start; the freed ranks become replicas. A stage is filled up to the mean size per remaining
+// stage. The variance that the paper adds to the mean as slack is omitted: its unit differs.
 #include <algorithm>
 #include <numeric>
 
@@ -26,7 +26,7 @@ std::vector<double> unit_sizes(const Job& job, int frozen) {
   return sizes;
 }
 
-/// Fills each stage with units up to the mean of the remaining ones, with at least one unit,
+/// Fills each stage with units up to the mean size per remaining stage, with at least one unit,
 /// leaving one for each following stage.
 std::vector<UnitRange> fill(const std::vector<double>& sizes, int stages) {
   const int units = static_cast<int>(sizes.size());
@@ -60,8 +60,8 @@ bool one_stage_per_rank(const Request& request) {
   return folding.chunks == 1 && folding.placement == Placement::loop;
 }
 
-/// Returns the batches per step with pipelines of `depth` on the initial number of ranks, so that
-/// results are bit-identical if the run resumes on a different number.
+/// Returns the number of batches per step with pipelines of `depth` stages on the initial number of
+/// ranks, so that results are bit-identical if the run resumes on a different number.
 int batches_at(const LayoutView& view, int depth) {
   if (!view.options.grows) return view.asked.batches;
   for (int replicas = std::max(1, view.start.world / depth);; --replicas) {

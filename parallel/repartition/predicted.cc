@@ -1,6 +1,6 @@
-// Selects the best assignment by prediction: the run changes to the one with which it ends first if
-// the gain justifies the change. If future freezes are known, that is the first one on the shortest
-// path through the candidates after each freeze.
+// Selects the best assignment by prediction: the run changes to the assignment with which it would
+// end first, if the gain justifies the change. If future freezes are known, that is the first
+// assignment on the shortest path through the candidates after each freeze.
 #include <algorithm>
 #include <limits>
 

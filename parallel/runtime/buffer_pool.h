@@ -1,6 +1,6 @@
 // A fixed number of equal buffers, handed out one at a time.
-// Invariants: the pool never grows, and it records its peak use. Last in, first out, but sorted
-// whenever all buffers are back, so every step of a plan uses the same buffers.
+// Invariants: the pool never grows, and it records its peak use. Buffers are reused last in, first
+// out, but sorted whenever all are back, so every step of a plan uses the same buffers.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@ namespace concertina {
 namespace {
 
 /// order[rank][unit]: microbatches whose weight gradient the rank computes, in row order. Only for
-/// ranks that share a bucket with `me`, so the cost grows with its replicas rather than the world.
+/// ranks that share a bucket with `me`, so the cost grows with its replicas, not with the world.
 std::vector<std::vector<std::vector<int>>> weight_orders(const Assignment& assignment, int me) {
   const std::vector<StagePlacement> stages = assignment.layout.stages();
   const int units = assignment.layout.unit_count();
@@ -34,8 +34,8 @@ std::vector<std::vector<std::vector<int>>> weight_orders(const Assignment& assig
   return orders;
 }
 
-/// Computes GradientTree::nodes() of `order` without the tree, which is as large as the run: a rank
-/// has one peer per replica of the run. `run` is the number of microbatches per leaf.
+/// Computes GradientTree::nodes() of `order` without the tree and its entry per microbatch, because
+/// a rank has a peer in every replica. `run` is the number of microbatches per leaf.
 std::vector<TreeNode> nodes_of(const std::vector<int>& order, int run, int leaves) {
   std::vector<TreeNode> nodes;
   for (const int microbatch : order) nodes.push_back({microbatch / run, microbatch / run + 1});

@@ -32,7 +32,7 @@ class GradientExchange final : public GradientSink {
   void attach(Arena& arena);
   void connect(const Groups& groups, Backend& backend);
 
-  /// Skips the gradients and exchange of these buckets, the same on all ranks, in the next step.
+  /// Skips the gradients and exchange of these buckets (the same on all ranks) in the next step.
   void skip(SkippedBuckets skipped);
 
   GradientTarget begin(int bucket, int use, int microbatch) override;

@@ -28,7 +28,7 @@ class PhasedExchange {
   /// Reserves capacity in the communicators for all added exchanges.
   void reserve();
 
-  /// Skips an exchange, the same on all ranks, until it is included again.
+  /// Skips an exchange (the same one on all ranks) until it is included again.
   void skip(int exchange, bool out) { exchanges_[index(exchange)].out = out; }
   /// Marks the exchange as ready, because its first data is available. It begins after the
   /// preceding exchanges have begun.

@@ -1,6 +1,6 @@
 // Moves the state of all ranks from one assignment to another, in place.
 // Invariants: weights, and the optimizer state of buckets that train before and after, stay
-// bit-identical; that of buckets that start to train is zero; memory use stays within the plan.
+// bit-identical; buckets that start to train have zero state; memory use stays within the plan.
 #pragma once
 
 #include <algorithm>

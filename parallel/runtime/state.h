@@ -1,7 +1,7 @@
 // Weights and optimizer state of one rank, which survive a change of the assignment.
 // Invariants: a rank holds all weights of its buckets, and the optimizer state of its own part of
-// each bucket that trains (ZeRO stage 1). Each has a separate block, so that a change of the
-// assignment can allocate and release memory bucket by bucket.
+// each bucket that trains (ZeRO stage 1). Each bucket has separate blocks for the two, so that a
+// change of the assignment can allocate and release memory bucket by bucket.
 #pragma once
 
 #include <functional>

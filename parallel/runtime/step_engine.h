@@ -85,9 +85,9 @@ class StepEngine {
   void evaluate(std::int64_t batch, int count, BatchSource& source,
                 const std::function<void(int microbatch, View logits)>& see = {});
 
-  /// The fault of the last step, on a working rank.
+  /// The fault in the last step, on a working rank.
   const StepFault& fault() const { return update_.fault(); }
-  /// Why this rank could not read its part of the last batch, if it could not. The part is then
+  /// Why this rank could not read its part of the last batch; empty if it could. An unread part is
   /// blank, so that this rank can still finish the step.
   const std::optional<Error>& unread() const { return unread_; }
   /// Repairs the state after a fault, then packs all weights. Collective over the working ranks.
@@ -97,7 +97,7 @@ class StepEngine {
 
   /// Whether this rank has a stage.
   bool works() const { return works_; }
-  /// The working ranks, numbered by Assignment::working_index(). Not on a spare rank.
+  /// The working ranks, numbered by Assignment::working_index(). Not valid on a spare rank.
   Communicator& working() const { return *working_; }
   /// Sums of squares of the last step's gradients, by bucket.
   const std::vector<double>& bucket_squares() const { return update_.bucket_squares(); }

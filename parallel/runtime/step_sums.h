@@ -44,8 +44,8 @@ class StepSums {
   double mean_loss(double targets) const;
   /// The sum of squares of the whole gradient, over all tensors in order, after gather().
   double total_squares();
-  /// The fault of the first non-finite loss or else of the first non-finite gradient in the order
-  /// of a backward pass, or none. After total_squares().
+  /// The fault for the first non-finite loss or else for the first non-finite gradient in the order
+  /// of a backward pass; none if all are finite. After total_squares().
   StepFault not_finite(std::int64_t step) const;
   /// The sums of squares by bucket, after total_squares(); 0 for a frozen or skipped one.
   const std::vector<double>& bucket_squares() const { return bucket_squares_; }

@@ -1,6 +1,6 @@
-// Records what a rank does in a step: the times of every step, for the bubble, and full records of
-// requested steps.
-// Invariants: nothing is allocated, written or sent in a step; a full record is a bug. Until
+// Records what a rank does in a step: the times of every step, to compute the bubble, and complete
+// records of requested steps.
+// Invariants: nothing is allocated, written or sent in a step; overflow of a record is a bug. Until
 // end_step() has settled the clock, all times are marks of the kernel clock (core/kernel_clock.h),
 // except those of messages, which the host observes.
 #pragma once

@@ -45,7 +45,7 @@ void Transfers::start(const Action& action, View message, Work& work) {
 }
 
 void Transfers::wait(const Action& action, Work& work) {
-  const double start = recorder_.mark();  // a test may copy received data
+  const double start = recorder_.mark();  // test() may copy received data
   const bool open = std::erase_if(open_, [&](const Open& one) { return one.work == &work; }) > 0;
   if (!work.test()) {
     if (watchdog_ != nullptr)

@@ -15,7 +15,7 @@ namespace concertina {
 
 class UnitClock final : public UnitObserver {
  public:
-  /// The model has `units` units, a step at most `marks` marks. `clock` must outlive the object.
+  /// For `units` units and at most `marks` marks per step. `clock` must outlive the object.
   UnitClock(int units, std::size_t marks, KernelClock& clock);
 
   /// Measures every step from now on. By default, where marks cost device time, only the first

@@ -44,7 +44,7 @@ struct UpdateTimes {
 
 class Update {
  public:
-  /// All references must outlive it. `clip` is the limit of the global norm, as in clip_scale().
+  /// All references must outlive it. `clip` is the limit on the global norm, as in clip_scale().
   /// Creates the optimizer's operators on `backend`.
   Update(const Job& job, const Assignment& assignment, int rank, const Optimizer& optimizer,
          double clip, Backend& backend);
@@ -67,7 +67,7 @@ class Update {
   StepResult apply(const UpdateOf& update, const GradientExchange& gradients,
                    const std::vector<double>& losses, TraceRecorder& recorder);
 
-  /// The fault of the last step.
+  /// The fault in the last step.
   const StepFault& fault() const { return fault_; }
   StateCheck& check() { return check_; }
   const StateCheck& check() const { return check_; }

@@ -15,7 +15,7 @@ class BucketClock {
  public:
   BucketClock(const Layout& layout, const Costs& costs, int ranks);
 
-  /// Action `node` completes a gradient of `stage` at `end`. The last one starts its exchanges.
+  /// Action `node` completes a gradient of `stage` at `end`. The last one starts the exchanges.
   void gradient(int stage, double end, int node);
   /// Time of the next start or end of a message; infinity if there is none.
   double next_time() const { return exchanges_.next_time(); }

@@ -26,14 +26,14 @@ struct StageCosts {
   int units = 0;
 };
 
-/// Computes costs from the mean seconds of a stage's actions by kind (0: none). For a stage with B
-/// only, all of it becomes `input`, because the split is unknown.
+/// Computes costs from the mean seconds of a stage's actions by kind (0: none). For a stage with
+/// only B, all of it becomes `input`, because the split is unknown.
 StageCosts stage_costs(double forward, double input, double weight, double backward);
 
 /// Messages between two ranks. A message of n bytes occupies its link for n / bandwidth seconds and
 /// arrives `latency` later. In shared memory, the receiver does the copy: bandwidth is infinite and
-/// receive_cpu is not 0. Otherwise the CPU time overlaps with the message, so waiting ranks lose
-/// none.
+/// receive_cpu is not 0. Otherwise the CPU time overlaps with the message, so waiting ranks lose no
+/// time.
 struct LinkCosts {
   double latency = 0;
   double bandwidth = std::numeric_limits<double>::infinity();  // bytes per second
@@ -56,7 +56,7 @@ struct BucketCosts {
   int number = 0;               // weights are gathered in ascending order
 };
 
-/// Seconds of one rank, once per step.
+/// Seconds that one rank spends once per step.
 struct RankCosts {
   double load = 0;     // before the first action
   double norm = 0;     // norms of its parts' gradients, before the ranks synchronize in STEP
@@ -72,7 +72,7 @@ struct Costs {
   double combine = 0;              // seconds per byte of received gradients
   std::string exchange_scheme = "all-to-all";
   int leaves = 1;           // number of leaves of the gradient sum
-  LinkCosts local, remote;  // between ranks on one host, and on two hosts
+  LinkCosts local, remote;  // between ranks on one host, and on different hosts
   std::vector<int> hosts;  // by rank; empty: one host. Remote messages of a host share one link out
                            // and one link in
   std::map<std::pair<int, int>, LinkCosts> pairs;  // (from, to) that differ from the above
@@ -83,11 +83,11 @@ struct Costs {
   std::vector<BucketCosts> buckets;  // ordered by the start of their exchanges
   std::vector<RankCosts> ranks;      // by rank; empty: all 0
 
-  /// The seconds of a compute action.
+  /// The duration of a compute action in seconds.
   double seconds(const Action& action) const;
   const LinkCosts& link(int from, int to) const;
   bool is_remote(int from, int to) const;
-  /// The scheme of exchanges between ranks on these hosts.
+  /// The scheme for exchanges between ranks on these hosts.
   ExchangeChoice exchange() const { return {exchange_scheme, hosts}; }
   /// Whether some messages are copies that take CPU time.
   bool has_copies() const;

@@ -41,7 +41,7 @@ class ExchangeClock {
 
   /// Progress of an exchange on one of its holders, in its last phase.
   struct Progress {
-    int missing = 0;    // messages to and from it whose end is not known, plus its start
+    int missing = 0;    // messages to and from the holder whose end is unknown, plus its start
     double end = 0;     // latest known end
     int late = -1;      // the action that determined `end`
     double begun = -1;  // time of posting; < 0: not yet
@@ -87,7 +87,7 @@ class ExchangeClock {
   };
   struct Event {
     double time = 0;
-    std::int64_t made = 0;  // orders events of equal time
+    std::int64_t made = 0;  // orders simultaneous events
     enum class Kind { ready, arrived, answered } kind = Kind::ready;
     int lane = 0, holder = 0;  // the holder that has its part, or sent a message
     int index = -1;            // the exchange, or the step of the message

@@ -1,5 +1,5 @@
 // The messages of an exchange between the holders of a bucket, by phase and step.
-// Invariant: a regular phase of many steps is thinned out (kMostSteps), so that the cost of a
+// Invariant: a regular phase with many steps is thinned out (kMostSteps), so that the cost of a
 // simulation is linear rather than quadratic in the number of holders.
 #pragma once
 
@@ -26,7 +26,7 @@ class ExchangeRoutes {
   int holders() const { return shape_.holders(); }
   const std::vector<std::vector<ExchangeStep>>& phases() const { return phases_; }
   /// Calls `see(phase, step, from, to, chunk, number)` for each message. `step` is an index in
-  /// phases(), `number` the step number of the scheme.
+  /// phases(), `number` is the scheme's step number.
   template <class See>
   void each(const See& see) const {
     for (int h = 0; h < holders(); ++h) {
@@ -49,7 +49,7 @@ class ExchangeRoutes {
   std::vector<std::vector<ExchangeStep>> phases_;
 };
 
-/// The messages on routes, in pieces of a chunk of mean size.
+/// The messages on the routes, measured in pieces of a mean-sized chunk.
 struct ExchangeLoad {
   std::vector<std::vector<std::vector<double>>> pieces;  // by phase, step and sending holder
   std::vector<double> sent, arrived;                     // by holder

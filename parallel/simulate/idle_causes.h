@@ -1,6 +1,6 @@
 // Attributes the idle time of a measured step to causes.
 // Invariants: pure; the causes of a rank add up to its idle time; a rank that waits for another one
-// waits for its computation until that ends, and only then for the transfer.
+// waits for the other's computation until it ends, and only then for the transfer.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ enum class Cause {
   imbalance,  // different costs of the stages of a pipeline
   variation,  // varying durations of actions of the same kind and stage
   transfer,   // transfers of activations and gradients, and posting them
-  reduction,  // gradients of other holders, and their addition
-  optimizer,  // losses, norms and updated weights of other ranks
+  reduction,  // gradients from other holders, and their addition
+  optimizer,  // losses, norms and updated weights from other ranks
   other,      // data loading, late starts and bookkeeping
 };
 inline constexpr std::size_t kCauses = 7;
@@ -41,7 +41,7 @@ struct StepSpan {
 StepSpan span_of(const std::vector<StepRecord>& ranks);
 
 /// Returns `costs` with the stages of each pipeline set to their mean; if all replicas have the
-/// same depth, to the mean of all stages, because a slow replica is not caused by the schedule.
+/// same depth, to the mean of all stages, because the schedule does not make a replica slow.
 Costs equal_stages(const Layout& layout, Costs costs);
 
 /// Idle seconds of each rank with free transfers: with equal stages within each pipeline (their
@@ -52,7 +52,7 @@ struct ExpectedIdle {
 ExpectedIdle expected_idle(const Plan& plan, const Layout& layout, const Costs& costs);
 
 /// Returns, by rank and wait, the time until which the rank waited for computation elsewhere. The
-/// rest of the wait has its own cause, see cause_of().
+/// rest of the wait has its own cause (see cause_of()).
 std::vector<std::vector<double>> computed_until(const Plan& plan, const Layout& layout,
                                                 const std::vector<StepRecord>& ranks);
 

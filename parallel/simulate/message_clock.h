@@ -1,4 +1,4 @@
-// Times of messages of activations and gradients between ranks.
+// Times of messages with activations and gradients between ranks.
 // A message longer than its link's eager_bytes uses the rendezvous of MPI libraries over streams:
 // the first bytes leave at its SEND; once the receiver has them, has posted its RECV and polls its
 // transfers, it replies; the rest leaves when the sender sees the reply. A reply queues behind what
@@ -55,7 +55,7 @@ class MessageClock {
   /// Must be called after each change of `sent` or `posted`. Returns the time for proceed(), if
   /// any.
   std::optional<double> posted(int message);
-  /// Performs the step due at `time`. Returns the time of the next one; nothing if `end` is set.
+  /// Performs the step due at `time`. Returns the time of the next step; nothing if `end` is set.
   std::optional<double> proceed(int message, double time);
 
  private:

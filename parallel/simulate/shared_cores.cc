@@ -179,7 +179,7 @@ class SharedCores {
       --active_[at(group_[rank])];
     }
   }
-  /// Seconds of the update of the slowest group, with all its ranks running at once.
+  /// Seconds that the slowest group's update takes, with all its ranks running at once.
   double update() const {
     if (costs_.ranks.empty()) return 0;
     std::vector<double> sum(active_.size()), longest(active_.size());

@@ -17,7 +17,7 @@ inline constexpr double kWaitingShare = 0.2;
 /// core per rank. `hosts` is by rank (empty: a single host). Ranks stay on their cores if they can
 /// be divided evenly; a waiting rank leaves all but kWaitingShare of its core to others. Ranks
 /// without actions use no core. CPU time of messages counts as work; links are uncontended, and
-/// exchanges of gradients are part of the update. The cost is proportional to actions times ranks.
+/// exchanges of gradients are part of the update. Takes time proportional to actions times ranks.
 double shared_core_factor(const Plan& plan, const Layout& layout, const Costs& costs,
                           const std::vector<int>& hosts, int cores);
 

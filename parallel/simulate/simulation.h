@@ -63,7 +63,7 @@ class Simulation {
   /// Runs actions of a rank until another event is due before its next action.
   void run_rank(int rank);
   /// Advances the rank's next action, or pair of overlapping actions. Returns false if it must wait
-  /// for an event, or if none is left.
+  /// for an event, or if no action is left.
   bool perform(int rank);
   /// Starts the next `count` actions and moves the rank's clock to their known end, or finishes
   /// them if nothing intervened.

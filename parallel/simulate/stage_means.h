@@ -19,7 +19,7 @@ class StageMeans {
   const std::vector<double>& values() const { return values_; }
   void add(const std::vector<double>& values);
 
-  /// The costs by stage of the layout, see stage_costs().
+  /// The costs by stage of the layout (see stage_costs()).
   std::vector<StageCosts> costs() const;
 
  private:

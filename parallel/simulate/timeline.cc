@@ -16,7 +16,7 @@ double compute_seconds(const std::vector<Action>& row, const std::vector<Interva
   return seconds;
 }
 
-/// The seconds of the rank's own work in STEP.
+/// Seconds that the rank's own work in STEP takes.
 double step_seconds(const std::vector<Action>& row, const Costs& costs, std::size_t rank) {
   if (row.empty() || row.back().kind != Kind::STEP || costs.ranks.empty()) return 0;
   const RankCosts& own = costs.ranks[rank];

@@ -21,7 +21,7 @@ enum class Wait {
   input,        // activations from the previous stage
   gradient,     // the gradient from the next stage
   send_buffer,  // an earlier message that has not been sent yet (kSendBuffers)
-  reduction,    // gradients of other holders
+  reduction,    // gradients from other holders
   all_ranks,    // the other ranks in STEP
 };
 
@@ -29,7 +29,7 @@ enum class Wait {
 struct PathStep {
   int rank = 0, position = 0;  // place in the plan
   Wait wait = Wait::none;
-  double waited = 0;  // seconds that its rank was idle or received before it
+  double waited = 0;  // seconds that its rank was idle or receiving before it
 };
 
 struct Timeline {

@@ -406,10 +406,10 @@ for schedule in $("$binary" schedule list); do
 done
 # Idle time in its three measures, each with its name, so the table of schedules can be checked by hand.
 ok 'bubble 27.27% of it' schedule simulate gpipe
-ok '37.50% of the step, 37.50% of its span' schedule simulate gpipe
+ok '37.50% over the step, 37.50% over its span' schedule simulate gpipe
 ok 'free transfers: (p-1)/m = 37.50%' schedule simulate gpipe
 ok 'peak activations, microbatch-stages' schedule simulate gpipe
-ok '6.25% of the step, 0.00% of its span' schedule simulate zb-v
+ok '6.25% over the step, 0.00% over its span' schedule simulate zb-v
 "$binary" schedule simulate zb-v --json | python3 -c 'import json, sys
 bubble = json.load(sys.stdin)["bubble"]
 assert abs(bubble["mean"] - 3 / 51) < 1e-12 and bubble["idle_over_ideal"] == {"step": 0.0625, "span": 0}

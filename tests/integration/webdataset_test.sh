@@ -162,7 +162,7 @@ run 1 each data.mean=[0.5,0.5,0.5] data.deviation=[0.5,0.5,0.5]
 same alone each
 run 1 other data.mean=[0.5,0.4,0.5]
 [ "$(hash_of alone)" != "$(hash_of other)" ] || die "the mean of a channel has no effect"
-refused '2 numbers for images of 3 channels|data.mean|one number, or 3' data.mean=[0.5,0.4]
+refused '2 numbers for 3-channel images|data.mean|one number, or 3' data.mean=[0.5,0.4]
 refused 'data.deviation|each > 0' data.deviation=[0.5,0.5,0]
 
 # Folders with random crops, rotations and colors; then repeated views of them.

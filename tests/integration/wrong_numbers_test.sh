@@ -73,7 +73,7 @@ for layout in pp=2 dp=2; do
 
   # A rank detects a change in state that only it owns; no replica can repair it.
   fails 2 "moment-$layout" optimizer-bit@8:rank=1 "parallel.$layout" verify.every=1
-  says 'in step 8 part of the state differs from the result of the previous update'
+  says 'in step 8, the state differs from the result of the previous update'
   says 'rank 1: m of '
   train 2 "moment-back-$layout" optimizer-bit@8:rank=1 "parallel.$layout" verify.every=1 verify.on_fault=rollback
   same "moment-back-$layout" good

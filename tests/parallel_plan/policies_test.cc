@@ -313,7 +313,7 @@ TEST(FreezeRules, TrainAllLayersAgainWhenTheLossRises) {
   EXPECT_EQ(course.frozen, (std::vector{0, 4, 7, 9, 0, 4, 7, 9}));
   EXPECT_EQ(course.state.from_step, 40);
   EXPECT_EQ(course.decisions[3].reason,
-            "the loss is 3.4, above 3.3, after 3: all layers train again");
+            "the loss is 3.4, above 3.3, after a low of 3: all layers train again");
 }
 
 TEST(FreezeRules, TrainAllLayersAgainWhenTheScheduleRestarts) {

@@ -27,9 +27,9 @@ bool on_device(const void* memory) {
                 "fewer samples per microbatch, more stages, or a GPU that is not used by others");
 }
 
-/// mark() records a point in the kernels' stream that the copy stream waits for: a fetch reads
-/// what earlier kernels wrote, and a deliver writes after earlier kernels have read. No stream
-/// waits for the copy: the host polls idle() before it issues kernels that depend on it.
+/// mark() records a point in the kernels' stream that the copy stream waits for: fetch()
+/// reads what earlier kernels wrote, and deliver() writes after earlier kernels have read. No
+/// stream waits for the copy: the host polls idle() before it issues kernels that depend on it.
 class DeviceStaging final : public Staging {
  public:
   DeviceStaging(std::size_t bytes, cudaStream_t kernels, cudaStream_t to_host,

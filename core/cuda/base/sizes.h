@@ -44,8 +44,8 @@ inline void need(const LinearShape& s, Workspace& workspace) {
 
 /// Maximum number of columns per head in our attention kernels.
 inline constexpr int kMostHeadDim = 128;
-/// cuDNN needs bf16, and heads of a multiple of 16 bytes. It processes keys in tiles, so without a
-/// causal mask, the tokens must fill them. Shared keys, whose gradient cuDNN rounds per head before
+/// cuDNN needs bf16 and a multiple of 8 columns per head. It processes keys in tiles, so without a
+/// causal mask, the keys must fill them. Shared keys, whose gradient cuDNN rounds per head before
 /// adding, and dropout, whose mask must be the same on every backend, are left to our kernels.
 inline constexpr std::int64_t kDnnRun = 8, kDnnKeys = 128;
 inline bool dnn_takes(const AttentionShape& s) {

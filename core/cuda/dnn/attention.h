@@ -17,9 +17,9 @@ namespace concertina::cuda {
 class DnnAttentions {
  public:
   virtual ~DnnAttentions() = default;
-  /// Returns why there is no plan for `shape`; empty if there is one. Plans on the first call.
+  /// Returns why there is no plan for `shape`; empty if there is one. The first call creates it.
   virtual const std::string& problem(const AttentionShape& shape) = 0;
-  /// Requires that there is no problem. `workspace` must outlive the result.
+  /// Requires that problem() is empty. `workspace` must outlive the result.
   virtual std::unique_ptr<Attention> make(const AttentionShape& shape,
                                           const Workspace& workspace) = 0;
 };
@@ -27,7 +27,7 @@ class DnnAttentions {
 /// Creates the plans for the current device. Throws Error{failure} if there is no cuDNN.
 std::unique_ptr<DnnAttentions> make_dnn_attentions(cudaStream_t stream);
 
-/// Returns why cuDNN cannot be used on this machine with any device; empty if it can.
+/// Returns why cuDNN cannot be used on any device of this machine; empty if it can.
 const std::string& dnn_problem();
 /// Returns the version, such as "9.19.0", if cuDNN can be used.
 std::string dnn_version_text();

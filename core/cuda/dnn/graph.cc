@@ -87,7 +87,7 @@ class Builder {
     graph_.pointwise(mode, x, b, y);
     return y;
   }
-  /// Replaces scores above the diagonal with minus infinity, under a causal mask.
+  /// Under a causal mask, replaces scores above the diagonal with minus infinity.
   Tensor masked(Tensor x);
   /// Returns x[N,H,T,T], rounded, with its last two dimensions exchanged.
   Tensor flipped(Tensor x) {
@@ -138,7 +138,7 @@ DnnGraph Builder::forward() && {
 }
 
 // delta = row sums of dy * y; p = exp(s - lse), dv = p^T dy; ds = scale p (dy v^T - delta), dk =
-// ds^T q, dq = ds k. The factor of 1 takes the place of dropout's factor.
+// ds^T q, dq = ds k. The factor of 1 is where a graph with dropout has its factor.
 DnnGraph Builder::backward() && {
   const std::int64_t C = width();
   const Tensor q = matrix(kQ, 3 * C), k = transposed(kK, 3 * C), v = transposed(kV, 3 * C);

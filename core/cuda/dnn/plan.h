@@ -1,6 +1,6 @@
 // Plans for cuDNN graphs.
-// Invariant: the choice of a plan depends on the graph, cuDNN's version and the kind of device. It
-// is never measured, and a plan whose results may differ from run to run is never chosen.
+// Invariant: the choice of a plan depends on the graph, cuDNN's version and the kind of device. No
+// plan is chosen by measurement, and none whose results may differ from run to run is chosen.
 #pragma once
 
 #include <cstddef>

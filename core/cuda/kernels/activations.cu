@@ -1,4 +1,4 @@
-// Activation functions and their derivatives (both forms of GELU, ReLU, SiLU, also as a gate,
+// Activation functions and their derivatives (both forms of GELU, ReLU, SiLU and gated SiLU,
 // tanh), and rotary position embedding.
 #include <algorithm>
 #include <numeric>

@@ -82,8 +82,8 @@ __device__ void scores(const Bf16* own, const Bf16* other, float (&s)[kOther / 8
   }
 }
 
-/// out[16, kD] += weights[16, kOther] (rounded to bf16) rows[kOther, kD]. In pairs, the sums of two
-/// tiles of 8 columns have the layout of the left operand of a product over these 16.
+/// out[16, kD] += weights[16, kOther] (rounded to bf16) rows[kOther, kD]. Together, the weights in
+/// two tiles of 8 columns have the layout of the left operand of a product over 16 rows.
 template <int kD, int kOther>
 __device__ void add_weighted(const float (&weights)[kOther / 8][4], const Bf16* rows,
                              float (&out)[kD / 8][4]) {

@@ -80,7 +80,7 @@ __global__ void add_runs(const float* partial, Int runs, Int columns, ColumnResu
 inline constexpr unsigned kSampleThreads = 256;
 
 /// to[columns] = (accumulate ? old : 0) + the sum of x[s,column] over rows s, in order. For few
-/// rows and many columns: one thread per N columns. `count` is the size of x, `stride` of a row.
+/// rows and many columns: one thread per N columns. x has `count` elements, and `stride` per row.
 template <class T, int N>
 __global__ void __launch_bounds__(kSampleThreads)
     sum_samples(const T* x, float* to, Int columns, Int stride, Int count, bool accumulate) {

@@ -37,7 +37,7 @@ inline unsigned blocks_for(Int count, Int a_block) {
   return static_cast<unsigned>((count + a_block - 1) / a_block);
 }
 
-/// Returns a grid with a block per row of `width` elements, n per access; fewer threads if short.
+/// Returns a grid of one block of up to 256 threads per row of `width` elements, n per access.
 inline Grid rows_grid(Int rows, Int width, int n) {
   const Int warps = std::clamp<Int>((width / n + 31) / 32, 1, 8);
   return {dim3(static_cast<unsigned>(rows)), static_cast<unsigned>(warps) * 32};

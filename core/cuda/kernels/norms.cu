@@ -53,7 +53,7 @@ __global__ void normalize(const T* x, const float* gamma, const float* beta, flo
 }
 
 // dx = rstd (g - mean(g) - xhat mean(g xhat)), g = dy gamma; without mean(g) if not centered. dx
-// may alias dy or residual: a thread writes at the end, and only elements that no other reads.
+// may alias dy or residual: a thread writes at the end, to elements that no other thread reads.
 template <class T, int N, bool kCentered>
 __global__ void backward_input(const T* dy, const T* x, const float* gamma, const float* mean,
                                const float* rstd, const T* residual, T* dx, Int c) {

@@ -12,7 +12,7 @@
 
 namespace concertina::cuda {
 
-/// Returns two bf16, `low` in the lower half, rounded to nearest, ties to even.
+/// Returns two bf16 values, `low` in the lower half, rounded to nearest, ties to even.
 __device__ inline std::uint32_t pack_bf16(float low, float high) {
   std::uint32_t packed;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));

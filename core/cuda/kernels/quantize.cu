@@ -1,9 +1,9 @@
 // Casts to fp8 with one scale per tensor, in two passes: the largest magnitude, then the cast, with
 // or without a transpose.
 //
-// The scale is the largest power of two that keeps the tensor in range. It rounds nothing, and a
-// maximum does not depend on order, so the bits depend only on the tensor. An infinity, which E4M3
-// lacks, makes the scale 0 and becomes NaN, which shows in the loss as it would in bf16.
+// The scale is the largest power of two that keeps the tensor in range. Scaling is exact,
+// and a maximum does not depend on order, so the bits depend only on the tensor. An infinity, which
+// E4M3 lacks, makes the scale 0 and becomes NaN, which shows in the loss as it would in bf16.
 //
 // Dimensions: R rows, C columns, both multiples of 16.
 #include <cuda_fp8.h>
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kCastThreads)
       make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-/// Returns the bytes at `shift` in four rows, that of the first row in the lowest byte.
+/// Returns the byte at `shift` of each of four rows; the first row's is the lowest byte.
 __device__ inline std::uint32_t column_of(const std::uint32_t (&rows)[4][2], int word, int shift) {
   std::uint32_t column = 0;
 #pragma unroll
@@ -109,7 +109,7 @@ __device__ inline std::uint32_t column_of(const std::uint32_t (&rows)[4][2], int
 
 /// flipped[C,R] = x[R,C]^T, and straight[R,C] unless it is null. A thread casts 4 rows of 8
 /// columns; the tile in shared memory has one word per 4 rows of a column. Columns are 33 words
-/// apart to avoid bank conflicts of 4 threads in a row x 8 in a column, and of 4 columns x 8 words.
+/// apart, so that the 4 columns x 8 words that a warp accesses at once are in different banks.
 template <Format kFormat, class T>
 __global__ void __launch_bounds__(kCastThreads)
     cast_flipped(const T* x, Int rows, Int columns, const float* parts, unsigned part_count,

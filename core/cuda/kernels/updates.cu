@@ -107,7 +107,7 @@ struct CopyColumnsElement {
   }
 };
 
-/// Returns the number of blocks of a grid-stride kernel, limited because each adds up all pieces.
+/// Returns the number of blocks for a grid-stride kernel, limited: each block adds up all pieces.
 unsigned striding_blocks(Int count) {
   return static_cast<unsigned>(
       std::min<Int>((count + kElementThreads - 1) / kElementThreads, 1024));

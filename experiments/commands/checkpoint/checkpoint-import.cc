@@ -53,7 +53,7 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
     if (!leads) return;
     const bool there = RunDirectory::exists(config.run.dir, config.run.name);
     owned.emplace(config.run.dir, config.run.name);
-    // A run without metrics and commits is an interrupted import, and is imported again.
+    // A run with neither metrics nor commits is an interrupted import, which is repeated.
     if (there &&
         (fs::exists(run_file(owned->path(), kMetricsFile)) || newest_commit(owned->checkpoints())))
       throw_input("the run already exists", options.out, "another --out");

@@ -71,7 +71,7 @@ void require_options(const TrainTokenizerOptions& options) {
                 "--prefix-space", "--pattern gpt2");
   const std::int64_t least = 256 + std::ssize(options.special);
   if (options.vocabulary < least)
-    throw_input(fmt::format("a vocabulary of {} is too small for all bytes", options.vocabulary),
+    throw_input(fmt::format("a vocabulary of {} tokens cannot hold all bytes", options.vocabulary),
                 "--vocabulary", fmt::format("at least {}", least));
 }
 

@@ -32,8 +32,8 @@ void add_data_options(CLI::App& app, DataFileOptions& options, const char* files
 
 void add_quality_options(CLI::App& app, DataFileOptions& options) {
   add_default_option(app, "--near", options.near,
-                     "minimum share of common 5-byte sequences for two texts to count as near "
-                     "duplicates; 0: do not search")
+                     "minimum share of 5-byte sequences that two texts must have in common to "
+                     "count as near duplicates; 0: do not search")
       ->type_name("SHARE")
       ->check(number(0, 1));
   app.add_option("--report", options.report, "HTML page to write with findings and examples")

@@ -1,4 +1,4 @@
-// `concertina plan freeze`: predicts, before a launch, the effects of freezing and of its parts.
+// `concertina plan freeze`: predicts the effects of freezing, new layouts and the cache on a run.
 #include "experiments/commands/plan/plan_options.h"
 
 namespace concertina {

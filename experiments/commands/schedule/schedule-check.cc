@@ -43,7 +43,7 @@ void print(const RefusedPlan& refused) {
 }
 
 struct CheckOptions : ScheduleOptions {
-  int activations = 0;  // maximum saved on a rank, in microbatch-stages; 0: unlimited
+  int activations = 0;  // maximum per rank, in microbatch-stages; 0: unlimited
 };
 
 /// Returns the plan if it is valid and within the memory limit.

@@ -24,7 +24,7 @@ struct SearchOptions : ScheduleOptions {
   bool force = false;
 };
 
-/// Reports the progress of a long search, in one line on a terminal and otherwise every few
+/// Reports the progress of a long search, on a single line in a terminal and otherwise every few
 /// seconds. SIGINT, SIGTERM and SIGUSR1 stop the search.
 class SearchTeller {
  public:

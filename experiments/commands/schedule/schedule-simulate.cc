@@ -31,7 +31,7 @@ WaitText describe(Wait wait) {
 /// line; a long path is shortened to its ends.
 void print_path(const Plan& plan, const Timeline& timeline) {
   constexpr std::size_t kEnd = 40;  // lines
-  constexpr double kNoWait = 1e-9;  // share of the makespan, for rounding
+  constexpr double kNoWait = 1e-9;  // fraction of the makespan; allows for rounding
   std::vector<std::string> lines;
   const std::vector<PathStep>& path = timeline.critical_path;
   for (std::size_t i = 0, next = 0; i < path.size(); i = next) {
@@ -82,7 +82,7 @@ nlohmann::ordered_json timeline_json(const Plan& plan, const Timeline& timeline)
   return ranks;
 }
 
-/// The idle time by the schedule's closed form, and how it is measured; null if there is none.
+/// The idle time from the schedule's closed form, and how it is measured; null if it has none.
 nlohmann::ordered_json closed_form(const Planned& planned, const ScheduleOptions& options) {
   if (planned.schedule == nullptr || options.frozen > 0) return nullptr;
   const ClosedForm& form = planned.schedule->bubble;
@@ -104,8 +104,8 @@ nlohmann::ordered_json bubble_json(const Planned& planned, const Timeline& timel
           {"definitions", definitions_json(planned.plan, timeline)}};
 }
 
-/// Advice for opposite pipelines with unequal numbers of microbatches, or empty. Leaves of the
-/// gradient sum are not split, so that one pipeline gets 5 of 9 leaves.
+/// Advice for opposite pipelines with unequal numbers of microbatches; otherwise empty. Leaves
+/// of the gradient sum are not split, so one pipeline may get 5 of 9 leaves.
 std::string equal_halves_advice(const Layout& replica) {
   const std::vector<Pipeline>& all = replica.pipelines;
   if (all.size() != 2 || all[0].microbatches() == all[1].microbatches()) return "";
@@ -123,7 +123,7 @@ void print_bubble(const nlohmann::ordered_json& bubble) {
     return fmt::format("{:.2f}%", 100 * share.get<double>());
   };
   const auto& idle = bubble["idle_over_ideal"];
-  fmt::print("largest ratio of idle to ideal time on a rank: {} of the step, {} of its span\n",
+  fmt::print("largest ratio of idle to ideal time on a rank: {} over the step, {} over its span\n",
              percent(idle["step"]), percent(idle["span"]));
   if (const auto& form = bubble["closed_form"]; !form.is_null())
     fmt::print("closed form for the span with F = I = W and free transfers: {} = {}\n",

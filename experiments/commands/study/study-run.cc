@@ -104,7 +104,7 @@ std::string summary_text(const StudySpec& spec, const StudyFolder& folder,
     if (count > 0) text += fmt::format(", {} {}", count, what);
   text += "\n";
   if (summary.best)
-    text += fmt::format("best {}: {} by trial {} ({})\n", spec.search.metric,
+    text += fmt::format("best {}: {} in trial {} ({})\n", spec.search.metric,
                         cell_text(cell_of(*summary.best, spec.search.metric)), summary.best->number,
                         settings_text(summary.best->settings));
   if (!summary.incomparable.empty())

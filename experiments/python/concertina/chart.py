@@ -100,7 +100,7 @@ def held(chart: Chart, series: Series) -> np.ndarray:
 
 
 def readable_on(back: typing.Any) -> str:
-    """Near-black or white, whichever has more contrast (relative luminance of WCAG 2)."""
+    """Near-black or white, whichever has more contrast with `back` (by WCAG 2's relative luminance)."""
     linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055)**2.4 for c in to_rgb(back)]
     return "#141414" if np.dot(linear, (0.2126, 0.7152, 0.0722)) > 0.179 else PAPER
 
@@ -162,7 +162,7 @@ def draw(chart: Chart) -> Figure:
 
 
 class _TexRenderer(RendererPgf):  # type: ignore[misc]
-    """Measures texts without LaTeX, and writes all their characters."""
+    """Measures text without LaTeX, and writes all of its characters."""
 
     def get_text_width_height_descent(self, s: str, prop: typing.Any, ismath: typing.Any) -> tuple[float, float, float]:
         return tuple(self.points_to_pixels(1) * size for size in text_to_path.get_text_width_height_descent(s, prop, False))  # type: ignore
@@ -209,7 +209,7 @@ def add_legend(figure: Figure, handles: typing.Sequence[typing.Any], names: typi
 
 
 def _add_header(figure: Figure, chart: Chart, handles: list[typing.Any]) -> None:
-    """Places title, note and legend above the axes; a figure without a given height grows to fit them."""
+    """Places the title, note and legend above the axes; a figure without a given height grows to fit them."""
     room, renderer = 72 * chart.width - 8, figure.canvas.get_renderer()  # type: ignore[attr-defined]
     parts: list[typing.Any] = []
     if chart.title:

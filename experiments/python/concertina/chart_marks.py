@@ -1,4 +1,4 @@
-"""Draws the marks, ticks and point names of each kind of chart. Each function returns the legend's handles."""
+"""Draws the marks, ticks and point names of each kind of chart. Each function in DRAWERS returns the legend's handles."""
 import math
 import typing
 
@@ -28,7 +28,7 @@ def _number(value: float, _: int | None = None) -> str:
 
 
 def set_numbers(drawn: typing.Any, axis: Axis, room: float, whole: bool = False) -> None:
-    """Sets as many ticks as fit in `room` points; `whole`: at integers."""
+    """Sets as many ticks as fit in `room` points; `whole`: only at integers."""
     drawn.set_label_text(axis.title)
     low, high = drawn.get_view_interval()
     size = TICK if drawn.axis_name == "y" else max(text_width(_number(float(f"{end:.3g}")), TICK) for end in (low, high))

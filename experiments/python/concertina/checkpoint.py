@@ -99,7 +99,7 @@ class Checkpoint:
         return out.reshape(self._shapes[tensor])
 
     def torch(self, tensor: str, part: str = "weight"):
-        """Like `read`, as a torch tensor that shares the array's memory."""
+        """Like `read`, but returns a torch tensor that shares the array's memory."""
         import torch
         return torch.from_numpy(self.read(tensor, part))
 

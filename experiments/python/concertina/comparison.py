@@ -1,4 +1,4 @@
-"""Which groups of runs differ in a metric, using pairs of runs where possible; and training time to a target (--to)."""
+"""Finds which groups of runs differ in a metric, using pairs of runs where possible, and the training time to a target (--to)."""
 import dataclasses
 import typing
 
@@ -28,7 +28,7 @@ class Comparison:
         return compare_samples(metrics_of(first.done, metric), metrics_of(second.done, metric), self.confidence)
 
     def pairs(self, first: Group, second: Group, metric: str) -> Pairs:
-        """No pairs if the groups are not comparable, or if a run never reached the target, since the remaining runs would be biased."""
+        """The paired means; none if the groups are not comparable, or if a run never reached the target, since the remaining runs would be biased."""
         if never_came(first, metric) or never_came(second, metric) or why_incomparable([*first.done, *second.done], metric):
             return []
         mine, theirs = self._means(first, metric), self._means(second, metric)
@@ -104,7 +104,7 @@ def comparison_text(differences: list[list[Difference]], pairing: list[str], cor
 
 
 def _parse(target: str) -> tuple[str, str, bool, float]:
-    """The metric, its target as text, whether the target is the baseline's, and the target number or the offset from it."""
+    """The metric, its target as text, whether the target is relative to the baseline, and the target number or the offset from the baseline."""
     metric, _, text = target.partition("=")
     of_baseline = text.startswith(BASELINE_TARGET)
     figure = text.removeprefix(BASELINE_TARGET) if of_baseline else text
@@ -118,7 +118,7 @@ def _parse(target: str) -> tuple[str, str, bool, float]:
 
 def _last_of_baseline(results: StudyResults, run: RunSummary, logs: list[tuple[RunSummary, RunLog]], baseline: list[tuple[str, str]],
                       metric: str) -> float | None:
-    """The mean of the last values of the runs that have the baseline's values, and `run`'s values in all other axes."""
+    """The mean of the last values of the runs that have the baseline's values, and `run`'s values on all other axes."""
     named = [column for column, _ in baseline]
     last = []
     for other, log in logs:

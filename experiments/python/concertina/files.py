@@ -63,7 +63,7 @@ def parse_json(text: str | bytes, loads: typing.Callable[..., typing.Any] = json
 
 
 def read_json(path: pathlib.Path, loads: typing.Callable[..., typing.Any] = json.loads) -> typing.Any:
-    """The value of a JSON file, or of another format that `loads` parses."""
+    """The value in a JSON file, or in a file of another format that `loads` parses."""
     text = read_text(path)
     try:
         return parse_json(text, loads)
@@ -101,7 +101,7 @@ def read_lines(path: pathlib.Path) -> list[dict[str, typing.Any]]:
 
 
 class Follower:
-    """Returns each line of a growing file once, when it is complete. `cuts` counts how often the file was restarted, as by a resumed run,
+    """Returns each line of a growing file once, when it is complete. `cuts` counts how often the file was cut or replaced, as by a resumed run,
     and `written` is the time of the last change."""
 
     def __init__(self, path: pathlib.Path):

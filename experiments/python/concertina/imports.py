@@ -31,7 +31,7 @@ def import_run(source: str | pathlib.Path, directory: str | pathlib.Path, column
                say: typing.Callable[[str], object] = lambda text: print(text, file=sys.stderr), **options) -> pathlib.Path:
     """Creates the new run `directory` from the log `source`: a file, an event-file folder or an MLflow folder.
 
-    `options` are those of `Options`. `say` is called with a sentence about each thing imported or skipped; imported.json also contains these.
+    `options` are those of `Options`. `say` is called with a sentence about each thing imported or skipped; imported.json also contains these sentences.
     """
     source, directory, asked = pathlib.Path(source), pathlib.Path(directory), Options(columns or {}, **options)
     if directory.exists():
@@ -127,7 +127,7 @@ def _printed(text: str, asked: Options) -> tuple[list[dict], list[str]]:
 
 
 def _left_out(form: Line, row: dict[str, typing.Any]) -> str:
-    """Why a known line is skipped, or empty."""
+    """Why a known line is skipped; empty if it is not."""
     if form.kind not in ("training", "held-out"):
         return form.kind
     if not {"loss", "validation_loss"} & set(row) or row.get("skipped") and row.get("loss") == 0:

@@ -75,7 +75,7 @@ class LiveRun:
 
     @property
     def left(self) -> str:
-        """The estimated time left, from the median time of the last steps, or a dash."""
+        """The estimated time left, based on the median time of the last steps; a dash if it is unknown or the run has ended."""
         times = [one for one in list(self.curves["step_ms"].values())[-50:] if math.isfinite(one)]
         if self.ended or not times or math.isnan(self.steps):
             return "–"
@@ -136,7 +136,7 @@ def runs_in(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def index_page(folder: pathlib.Path, live: typing.Callable[[pathlib.Path], LiveRun], link: typing.Callable[[pathlib.Path], Block]) -> Block:
-    """A row for each run in `folder`. `link` returns the cell with its name."""
+    """A row for each run in `folder`. `link` returns the cell with the run's name."""
     rows = [[link(run), *live(run).row()] for run in runs_in(folder)]
     return content(folder.resolve().name, counted(len(rows), "run"), [table(["run", *COLUMNS], rows, left=3)])
 
@@ -213,7 +213,7 @@ class _Request(http.server.BaseHTTPRequestHandler):
     timeout = CLIENT_SECONDS
 
     def setup(self) -> None:
-        """Also drops clients that send their request byte by byte."""
+        """Also drops clients that send their requests byte by byte."""
         super().setup()
         self._end = threading.Timer(CLIENT_SECONDS, self.server.shutdown_request, [self.connection])
         self._end.daemon = True

@@ -52,7 +52,7 @@ def held_out_place(place: pathlib.Path) -> str:
 
 
 def text_of(source: pathlib.Path) -> str:
-    """The text of a log: UTF-8, or UTF-16 with its byte order mark."""
+    """The text of a log: UTF-8, or UTF-16 with a byte order mark."""
     if not source.is_file():
         raise FileNotFoundError(f"{source} is neither a regular file nor a folder")
     data = source.read_bytes()
@@ -68,7 +68,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def json_table(text: str) -> Table | None:
-    """Reads a trainer_state.json, a list of rows, or a row per line; None without rows."""
+    """Reads a trainer_state.json, a list of rows, or a row per line; None if there are no rows."""
     def read(part: str) -> typing.Any:
         try:
             return json.loads(part)
@@ -206,7 +206,7 @@ _GROUP = " \u00a0\u2009\u202f'\u2019"
 
 
 def _reads(text: str, decimal: str) -> float | None:
-    """The number in `text` with this decimal mark and possibly groups of three digits; None if it is not one."""
+    """The number in `text` with this decimal mark and possibly groups of three digits; None if it is not a number."""
     other = "," if decimal == "." else "."
     whole = rf"(?:[1-9]\d{{0,2}}(?P<mark>[{other}{_GROUP}])\d{{3}}(?:(?P=mark)\d{{3}})*|\d+)(?:[{decimal}]\d*)?|[{decimal}]\d+"
     if not re.fullmatch(rf"[-+]?(?:{whole})(?:[eE][-+]?\d+)?", text, re.ASCII):
@@ -234,7 +234,7 @@ def decimal_mark(cells: list[tuple[str, str, str]], delimiter: str) -> str:
 
 
 def number(place: str, value: typing.Any, decimal: str) -> float | None:
-    """The number of a cell or JSON value; None if it is empty."""
+    """The number in a cell or JSON value; None if it is empty."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)
     text = str(value).strip()

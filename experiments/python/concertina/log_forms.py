@@ -1,4 +1,4 @@
-"""Known lines and columns of other programs' logs (log_forms.toml), and which rows of a log count."""
+"""Known lines and columns in other programs' logs (log_forms.toml), and which rows of a log count."""
 import collections
 import itertools
 import math
@@ -33,7 +33,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def _number(name: str) -> tuple[str, str]:
-    """The metric of `FIGURE:DECIMALS` and the pattern of its number."""
+    """The metric in `FIGURE:DECIMALS`, and the pattern that matches its number."""
     figure, _, decimals = name.partition(":")
     digits = "|".join(rf"\d{{{count}}}" for count in decimals.rstrip("E").split("|")) + (r"E[-+]\d\d+" if decimals.endswith("E") else "")
     return figure, rf"[-+]?(?:\d+\.(?:{digits})|(?i:nan|inf))" if decimals else _KINDS.get(figure, _NUMBER)
@@ -163,7 +163,7 @@ def _falls(rows: list[dict]) -> tuple[set[int], set[int]]:
 
 
 def check_epochs(source: pathlib.Path, rows: list[dict], name: str) -> None:
-    """Refuses step numbers that restart at each epoch: they decrease or stay equal when the epoch grows."""
+    """Refuses step numbers that restart at each epoch: they decrease or stay the same when the epoch increases."""
     for figure in ("loss", "validation_loss"):
         points = [(float(found[0].replace(",", ".")), row["step"]) for row in rows if figure in row and (
             found := re.match(r"\d+([.,]\d+)?", str(row.get("@epoch"))))]

@@ -1,4 +1,4 @@
-"""Whether values of runs have the same measure, program and machine, and notes to show with them.
+"""Checks whether values of runs have the same measure, program and machine, and provides notes to show with them.
 
 Values not known to come from the same data and share a unit are not compared: no best is marked and no difference is shown."""
 import json
@@ -24,7 +24,7 @@ def _all_know(runs: Runs, column: str) -> bool:
 
 
 def _why_other_config(runs: Runs) -> str:
-    """How the configs make metrics incomparable, or empty. Files with equal content and tokenizers with equal tokens may have different paths."""
+    """Why the configs make metrics incomparable; empty if they do not. Files with equal content and tokenizers with equal tokens may have different paths."""
     if any(NO_CONFIG in run.facts for run in runs):
         return "their data is not recorded"
     if _differ(runs, "text"):

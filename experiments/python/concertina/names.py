@@ -129,7 +129,7 @@ def number_text(value: float, digits: Digits) -> str:
 
 
 def pareto_front(points: list[tuple[float, float]], x: Better | None, y: Better | None) -> list[int]:
-    """The indices, sorted by x, of points that no other point dominates (is as good in both and better in one); the first of equal points."""
+    """The indices, sorted by x, of points that no other point dominates (is as good on both axes and better on one); of equal points, only the first."""
     if not x or not y:
         return []
     costs = [(a if x == "lower" else -a, b if y == "lower" else -b, at) for at, (a, b) in enumerate(points) if math.isfinite(a + b)]
@@ -184,7 +184,7 @@ def bytes_text(count: float) -> str:
 
 
 def figure_text(value: float) -> str:
-    """Five digits, or all of a large integer: "0.57333", "26,431"; NaN and infinity by name."""
+    """Five digits, or all digits of a large integer: "0.57333", "26,431"; NaN and infinity by name."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "infinity" if value > 0 else "-infinity"
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.5g}"

@@ -106,7 +106,7 @@ def content(title: str, sub: str, blocks: typing.Sequence[Block], **more: typing
 
 
 def page(what: Block) -> str:
-    """The HTML of content(). With "live", it polls the server that sent it."""
+    """The HTML of content(). With "live", the page polls the server that sent it."""
     folder = pathlib.Path(__file__).parent
     text, library, style, licence = ((folder / name).read_text(encoding="utf-8") for name in (
         "page.html", "uplot/uPlot.iife.min.js", "uplot/uPlot.min.css", "uplot/LICENSE"))

@@ -1,4 +1,4 @@
-"""Runs the program from Python: user-defined schedules, validated, predicted and drawn, and runs that use them.
+"""Runs the program from Python: checks, predicts and draws user-defined schedules, and trains with them.
 
 Everything uses the command line and its JSON output. The program is the `concertina` on the PATH, or the one that the environment variable
 CONCERTINA names."""
@@ -77,11 +77,11 @@ class Schedule:
         return text.getvalue()
 
     def check(self) -> dict:
-        """Proves that the schedule is complete and free of deadlocks. Raises ProgramError with the first invalid action."""
+        """Proves that the schedule is complete and free of deadlocks. Raises a ProgramError that names the first invalid action."""
         return json.loads(self._call("check", "--json"))
 
     def simulate(self, costs: object = "1,1,1", **options: object) -> dict:
-        """Predicts makespan, bubble, memory, critical path and timeline. `costs`: seconds "F,I,W", a file, or a run directory."""
+        """Predicts the makespan, bubble, memory, critical path and timeline. `costs`: seconds "F,I,W", a file, or a run directory."""
         return json.loads(self._call("simulate", "--json", "--costs", costs, *_options(options)))
 
     def timeline(self, costs: object = "1,1,1", **options: object) -> pd.DataFrame:
@@ -112,7 +112,7 @@ class Schedule:
 def train(name: str, *configs: object, ranks: int = 1, launcher: str | None = None, **keys: object) -> Run:
     """Trains to the end with restarts after faults (`concertina run`). Returns the run.
 
-    `configs`: "@file.toml", run directories and "table.key=value"; `keys`: keys with "__" for the dot, such as parallel__pp=2. A `Schedule`
+    `configs`: "@file.toml", run directories and "table.key=value"; `keys`: keys with "__" instead of the dot, such as parallel__pp=2. A `Schedule`
     passed as parallel__schedule is saved as NAME.csv in run.dir. `launcher`: a template as for `concertina run --launcher`."""
     from .run import Run
     words = [str(word) for word in configs]

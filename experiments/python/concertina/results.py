@@ -33,7 +33,7 @@ class RunSummary:
     facts: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def cell(self, column: str) -> Cell:
-        """A setting (as a number if its text is one), metric or fact, or "trial", "state", "error"; None if absent."""
+        """A setting (as a number if its text is a number), metric or fact, or "trial", "state", "error"; None if absent."""
         if column in self.settings:
             return number_or_text(self.settings[column])
         own: dict[str, Cell] = {"trial": float(self.number), "state": self.state, "error": self.error or None}
@@ -43,7 +43,7 @@ class RunSummary:
         return cell_text(self.cell(column))
 
     def number_in(self, column: str) -> float | None:
-        """The number in `column`. Raises InputError if it is a text."""
+        """The number in `column`. Raises InputError if the value is text."""
         cell = self.cell(column)
         if isinstance(cell, str):
             raise InputError(f"the column '{column}' is not a number in trial {self.number}: '{cell[:80]}'", "--metric",
@@ -101,7 +101,7 @@ class StudyResults:
         return any(run.cell(column) is not None for run in self.runs)
 
     def require(self, column: str, option: str) -> None:
-        """Raises InputError that names `option` if no run has a value in `column`."""
+        """Raises an InputError that names `option` if no run has a value in `column`."""
         if not self.has(column):
             known = list(dict.fromkeys([*self.columns, *(key for run in self.runs for key in run.settings)]))
             what = "a value in the column" if column in known else "the column"
@@ -127,7 +127,7 @@ class StudyResults:
         return dataclasses.replace(metric_named(column), better=ways[way]) if way else metric_named(column)
 
     def chosen(self, where: typing.Iterable[str] = ()) -> Runs:
-        """The runs that match all of these "COLUMN=VALUE"s, sorted by number; of several values of one column, any may match."""
+        """The runs that match all of these "COLUMN=VALUE"s, sorted by number; of several values for one column, any may match."""
         runs = sorted(self.runs, key=lambda run: run.number)
         filters: dict[str, list[str]] = {}
         for text in where:
@@ -158,9 +158,9 @@ class StudyResults:
 
 
 def study_results(*places: str | pathlib.Path, loose: bool = False) -> StudyResults:
-    """The study of one folder or file, or the runs in several folders, as read by `concertina study trials`.
+    """The study in one folder or file, or the runs in several folders, as read by `concertina study trials`.
 
-    Settings and config values are texts. `loose`: treat the runs of a study as separate runs. JSON has no NaN; null represents it."""
+    Settings and config values are text. `loose`: treat the runs of a study as separate runs. JSON has no NaN; null represents it."""
     said = json.loads(call("study", "trials", *places, "--json"))
     runs = [RunSummary(one["trial"], one["settings"], one["state"], one["error"], one["directory"],
                        {name: float("nan" if value is None else value) for name, value in one["figures"].items()}, one["facts"]) for one in said["trials"]]
@@ -196,7 +196,7 @@ def same_value(cell: Cell, value: str) -> bool:
 
 
 def metrics_of(runs: typing.Iterable[RunSummary], column: str) -> list[float]:
-    """The numbers in `column` of the runs that have one there, finite or not."""
+    """The numbers in `column` for the runs that have one there, finite or not."""
     return [value for run in runs if (value := run.number_in(column)) is not None]
 
 

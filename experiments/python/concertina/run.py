@@ -41,7 +41,7 @@ class Run:
     def metrics(self) -> pd.DataFrame:
         """A row per step, sorted: the columns of metrics.jsonl, and `tokens` and `seconds` of training so far.
 
-        For a repeated step, the last one counts. `seconds` are as in `concertina report`: without evaluations, the time between launches,
+        For a repeated step, the last line counts. `seconds` are as in `concertina report`: without evaluations, the time between launches,
         and the first step of each launch."""
         log = read_log(self.path)
         frame = _by_step(pd.DataFrame(log.metrics), ("loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "bubble"))
@@ -91,7 +91,7 @@ class Run:
         return dict(sorted(found.items()))
 
     def checkpoint(self, step: int | None = None) -> Checkpoint:
-        """The checkpoint of `step`, or the newest."""
+        """The checkpoint of `step`; default: the newest."""
         found = self.checkpoints
         if not found or (step is not None and step not in found):
             there = ", ".join(map(str, found)) or "none"
@@ -115,7 +115,7 @@ class Run:
 
 
 def _by_step(frame: pd.DataFrame, columns: typing.Iterable[str]) -> pd.DataFrame:
-    """Keeps the last of several lines for a step. `columns`: the columns that are null if not finite."""
+    """Keeps the last of several lines for a step. `columns`: those in which null stands for a number that is not finite."""
     if "step" not in frame:
         return pd.DataFrame(index=pd.Index([], name="step", dtype="int64"))
     nulls = frame.columns[frame.isna().all()]
@@ -131,7 +131,7 @@ def _named(runs: typing.Iterable[Run | str | pathlib.Path]) -> dict[str, Run]:
 
 
 def differing_keys(runs: typing.Iterable[Run | str | pathlib.Path]) -> pd.DataFrame:
-    """A row per config key that differs between runs, a column per run; ignores where the runs are stored.
+    """A row per config key that differs between runs and a column per run; ignores where the runs are stored.
 
     A run from another program has no config, and so no column."""
     frame = pd.DataFrame({name: {key: str(value) for key, value in run.config.items()} for name, run in _named(runs).items() if run.config})
@@ -244,7 +244,7 @@ def to_mlflow(run: Run | str, experiment: str = "concertina", uri: str = "sqlite
 
 
 def to_tensorboard(runs: typing.Iterable[Run | str], directory: str | pathlib.Path) -> pathlib.Path:
-    """Writes a folder with runs' curves, and their keys and last metrics for TensorBoard's HParams page."""
+    """Writes a folder with runs' curves, and their config keys and last metrics for TensorBoard's HParams page."""
     writers = library("tensorboardX")
     directory = pathlib.Path(directory)
     for one in runs:

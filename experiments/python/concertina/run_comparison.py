@@ -1,7 +1,7 @@
-"""Compares runs of any program: configs, metrics, and where their bits first differ.
+"""Compares runs from any program: configs, metrics, and where their bits first differ.
 
-Bits are compared by logs, final states and checkpoints. Only steps of which both runs still have a checkpoint count; a damaged checkpoint is
-an error, not a difference.
+Bits are compared by logs, final states and checkpoints. Only steps for which both runs still have a checkpoint are compared; a damaged checkpoint
+is an error, not a difference.
 """
 import dataclasses
 import math
@@ -127,7 +127,7 @@ class RunComparison:
 
     @property
     def differences(self) -> dict[str, dict[str, str]]:
-        """The values of each config key that differs, by run; empty if a run does not have it."""
+        """The values of each config key that differs, by run; empty if a run does not have the key."""
         return {key: {run.name: run.text(key) for run in self.runs.runs} for key in self.runs.axes}
 
     @property
@@ -143,7 +143,7 @@ class RunComparison:
         return [f"{name} against {self.runs.runs[0].name}: {bits.text()}" for name, bits in self.bits.items()]
 
     def rows(self) -> list[list[str]]:
-        """Header and rows of a table of the differing keys; empty if none differ."""
+        """The header and rows of a table of the differing keys; empty if none differ."""
         rows = [[key, *(text or "-" for text in values.values())] for key, values in self.differences.items()]
         return [["key", *(run.name for run in self.runs.runs)], *rows] if rows else []
 
@@ -169,7 +169,7 @@ def _common_target(runs: StudyResults) -> list[str]:
 
 
 def compare(*folders: str | pathlib.Path, options: TableOptions | None = None) -> RunComparison:
-    """Compares the runs in `folders`: run directories, or folders that contain several."""
+    """Compares the runs in `folders`: run directories, or folders that contain several runs."""
     runs = study_results(*folders, loose=True)
     if len(runs.runs) < 2:
         raise InputError("a comparison needs at least two runs", str(folders[0]), "two run directories, or a folder that contains several")

@@ -1,6 +1,6 @@
 """The course of a run: what changed between its steps (frozen layers, layout), the cost, and the speed of the steps in between.
 
-Unknown values are NaN or an empty text, so that logs of any version of the program can be read.
+Unknown values are NaN or empty text, so that logs from any version of the program can be read.
 """
 import bisect
 import dataclasses
@@ -159,7 +159,7 @@ def _layers(units: float, ends: list[int]) -> float:
 
 
 def _is_change(event: Line) -> bool:
-    """Whether the event is a change, not a decision to keep everything."""
+    """Whether the event is a change rather than a decision to keep everything."""
     if text(event, "event") == "freeze":
         return "units_before" in event
     return text(event, "event") == "layout" and (text(event, "from") != text(event, "to") or number(event, "seconds") > 0)
@@ -267,7 +267,7 @@ def _notes(events: list[Line], ends: list[int]) -> list[tuple[float, str]]:
 
 
 def _cache_text(result: Line) -> str:
-    """The last launch's use of the cache, from result.json, or empty."""
+    """How the last launch used the cache, from result.json; empty if unknown."""
     use = result.get("cache")
     names = ("memory_hits", "disk_hits", "misses", "writes", "faults")
     if not isinstance(use, dict) or any(math.isnan(number(use, name)) for name in names):

@@ -52,7 +52,7 @@ def is_run(folder: pathlib.Path) -> bool:
 
 
 def config_texts(folder: str | pathlib.Path) -> dict[str, str]:
-    """The keys of config.toml as "table.key", with their values as text; empty if it is missing or not TOML."""
+    """The keys of config.toml as "table.key", with their values as text; empty if the file is missing or not TOML."""
     file = pathlib.Path(folder) / "config.toml"
     try:
         table = tomllib.loads(read_text(file)) if file.is_file() else {}
@@ -97,7 +97,7 @@ class RunLog:
         return clock
 
     def curve(self, column: str) -> Curve:
-        """A column of metrics.jsonl, or one such as validation_loss, from evaluations over as much text as the first one."""
+        """A column of metrics.jsonl, or a metric such as validation_loss from evaluations that cover as much text as the first evaluation."""
         points: Curve = {}
         if column.startswith(HELD_OUT) and self.validations:
             figure = column.removeprefix(HELD_OUT)
@@ -142,7 +142,7 @@ def _seconds(time: str) -> float:
 
 
 def read_log(directory: str | pathlib.Path) -> RunLog:
-    """The log of a run directory; empty for an empty name."""
+    """The log in a run directory; empty for an empty name."""
     if not str(directory):
         return RunLog()
     folder = pathlib.Path(directory)

@@ -190,7 +190,7 @@ def _changes(course: Course) -> list[Block]:
 
 
 def plain_text(value: typing.Any, depth: int = 8) -> str:
-    """Returns a text unchanged and anything else as a list; empty if there is nothing."""
+    """Returns text unchanged and anything else as a list; empty if there is nothing."""
     if isinstance(value, (dict, list)):
         pairs = value.items() if isinstance(value, dict) else [("", one) for one in value]
         return ", ".join(f"{key} {said}".strip() for key, one in pairs if (said := plain_text(one, depth - 1))) if depth else "..."
@@ -206,7 +206,7 @@ def _filled(text_: str, values: dict[str, str]) -> str:
 
 
 def _about(run: RunFiles) -> list[Block]:
-    """Program, hosts, times and model, if known."""
+    """The program, hosts, times and model, if known."""
     log, config, launches, every = run.log, config_texts(run.path), run.log.launches, run.totals
     rows = []
     if launches:

@@ -42,7 +42,7 @@ class RunFiles:
 
 def recorded_metrics(run: pathlib.Path, step: int | None) -> dict[str, typing.Any]:
     """Data that only the program has (see recorded_metrics.h). For each of `ranks`, `memory` is [ms, saved bytes, bytes of boundary buffers],
-    ..., and `predicted_memory` [ms, saved bytes], ...; `timeline` is in the form of steps.py."""
+    ..., and `predicted_memory` [ms, saved bytes], ...; `timeline` is in the form that steps.py uses."""
     if step is not None and not (run / f"trace-{step:08}.json").exists():
         there = sorted(int(path.stem[6:]) for path in run.glob("trace-*.json") if path.stem[6:].isdigit())
         raise InputError(f"no trace starts at step {step}", str(run), f"--step {there[0]}" if there else "remove --step")

@@ -65,7 +65,7 @@ class Result:
 
 
 def spread(values: typing.Iterable[float]) -> dict[str, float | None]:
-    """A percentile between two values is the larger one."""
+    """A percentile that falls between two values is the larger of the two."""
     ordered = sorted(values)
     return {name: ordered[math.ceil(share * (len(ordered) - 1))] if ordered else None for name, share in _SHARES.items()}
 
@@ -86,7 +86,7 @@ def result_json(result: Result) -> dict[str, typing.Any]:
 
 
 def rows(result: Result) -> list[list[str]]:
-    """Header and rows of a table by kind, ending with the total."""
+    """The header and rows of a table by kind, ending with the total."""
     table = [["fault", "made", "recovered from", "seen p50, s", "p99", "max", "recovered p50, s", "p99", "max"]]
     faults = result.disturbed.faults
     for kind in [*sorted({fault.kind for fault in faults}), *(["all"] if faults else [])]:

@@ -19,7 +19,7 @@ PAIRED, WILCOXON, WELCH, NO_TEST = "paired t test", "Wilcoxon signed rank test",
 
 
 def _moments(values: typing.Sequence[float]) -> tuple[int, float, float]:
-    """Number, mean and variance of the finite values. The mean of equal values is exact, since distances to the first one are summed."""
+    """The number, mean and variance of the finite values. The mean of equal values is exact, since distances to the first one are summed."""
     sample = np.array(values, np.longdouble)
     sample = sample[np.isfinite(sample)]
     if sample.size < 2:
@@ -30,7 +30,7 @@ def _moments(values: typing.Sequence[float]) -> tuple[int, float, float]:
 
 @functools.lru_cache(maxsize=4096)
 def _t_upper(freedom: float, tail: float) -> float:
-    """The value that Student's t exceeds with this probability, from the beta distribution: before scipy 1.12, `stdtrit` has only nine digits."""
+    """The value that Student's t exceeds with this probability, from the beta distribution: before scipy 1.12, `stdtrit` gives only nine correct digits."""
     return math.sqrt(freedom * (1 / float(special.betaincinv(freedom / 2, 0.5, 2 * tail)) - 1))
 
 
@@ -60,7 +60,7 @@ def summarize(values: typing.Sequence[float], confidence: float) -> Summary:
 
 @dataclasses.dataclass
 class Difference:
-    """Difference of the means of two samples, second minus first."""
+    """The difference between the means of two samples, second minus first."""
     test: str = NO_TEST
     pairs: int = 0  # 0 without pairs
     difference: float = math.nan
@@ -123,7 +123,7 @@ def holm(p: typing.Sequence[float]) -> list[float]:
 
 @dataclasses.dataclass
 class Equivalence:
-    """Two one-sided paired t tests of whether the mean difference is within a margin. The interval has confidence 1 - 2 alpha."""
+    """Two one-sided paired t tests of whether the mean difference is within a margin. The interval has a confidence of 1 - 2 alpha."""
     pairs: int
     verdict: str = "too few pairs"  # equivalent, undecided, different, not equivalent
     difference: float | None = None

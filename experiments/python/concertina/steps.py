@@ -20,7 +20,7 @@ def short_number(value: float, digits: int = 4) -> str:
 
 
 def described(given: Json) -> Json:
-    """Adds texts to the steps: units of time and memory, their sizes, and for each panel `title` and `figures`."""
+    """Adds text to the steps: units of time and memory, their sizes, and for each panel `title` and `figures`."""
     panels = given["panels"]
     longest = max(panel["makespan"] for panel in panels)
     unit = given.get("unit") or next((name for name, seconds in _TIMES.items() if longest >= seconds), "µs")
@@ -56,7 +56,7 @@ def _notes(given: Json) -> str:
 
 
 def timeline_block(given: Json) -> Json:
-    """A block of a page, with kinds of work and times of columns by index."""
+    """A block of a page; kinds of work, and times rounded to columns, are given by index."""
     known, kinds = described(given), list(LOOKS)
     columns = known.get("columns")
 

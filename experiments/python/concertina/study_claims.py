@@ -47,7 +47,7 @@ class Front:
         return any(point.equivalence for point in self.points)
 
     def rows(self) -> Rows:
-        """Header and rows of a table; groups on the front are marked."""
+        """The header and rows of a table; groups on the front are marked."""
         change = _signed(self.change, [(point.change, point.change_ci_low) for point in self.points if point.change is not None])
         head = ["Front", "Pairs", "Speed-up" if self.gain.better == "lower" else "Times as much", _interval_head(self.confidence),
                 f"Δ {self.change.title}", _interval_head(self.change_confidence)] + ["Verdict"] * self.claimed
@@ -79,7 +79,7 @@ def equivalence_json(result: Equivalence) -> dict[str, typing.Any]:
 
 
 def _signed(metric: Metric, changes: list[tuple[float, float | None]]) -> typing.Callable[[float], str]:
-    """Returns a formatter of differences whose digits suit all `changes`, which include the lower ends of their intervals."""
+    """Returns a formatter for differences whose digits suit all `changes`, which include the lower ends of their intervals."""
     factor = metric.factor
     digits = digits_for([factor * moved for moved, _ in changes], [factor * (moved - low) for moved, low in changes if low is not None])
     return lambda value: ("+" if value > 0 else "") + number_text(factor * value, digits)
@@ -152,7 +152,7 @@ def _loses(point: FrontPoint, better: Better | None) -> bool:
 
 
 def equivalence_rows(table: StudyTable) -> Rows:
-    """Header and rows of a table of all tested groups."""
+    """The header and rows of a table of all tested groups."""
     tested = [(row.label, cell.equivalence, metric) for row in table.rows for cell, metric in zip(row.cells, table.metrics) if cell.equivalence]
     if not tested or not table.claim:
         return []
@@ -165,7 +165,7 @@ def equivalence_rows(table: StudyTable) -> Rows:
 
 
 def claim_lines(table: StudyTable) -> list[str]:
-    """How to read the claim's tests and the front, and where loss starts."""
+    """How to read the claim's tests and the front, and where the loss starts."""
     lines, claim = [], table.claim
     tested = [cell.equivalence for row in table.rows for cell in row.cells if cell.equivalence]
     if tested and claim:
@@ -216,7 +216,7 @@ class Search:
                 f"cost: {self.steps_run:,} of the {self.steps_of_all:,} steps of the whole grid ({share:.0%})"]
 
     def rows(self) -> list[list[str]]:
-        """Header and rows of a table of the rungs."""
+        """The header and rows of a table of the rungs."""
         head = ["Step", "Trials", "Stopped", f"Best {metric_named(self.metric).title}", "Of those stopped"]
         return [head, *([f"{rung.steps:,}", str(rung.reached), str(rung.stopped), self._text(rung.best), "-" if rung.stopped_best is None
                          else f"{self._text(rung.stopped_best)} to {self._text(rung.stopped_worst)}"] for rung in self.rungs)]

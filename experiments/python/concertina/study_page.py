@@ -52,7 +52,7 @@ class StudyPage:
 
     @functools.cached_property
     def clocks(self) -> dict[str, dict[int, Curve]]:
-        """The x axes of loss curves other than steps. Tokens are omitted if all steps have the same number."""
+        """The x axes for loss curves, other than steps. Tokens are omitted if all steps have the same number."""
         tokens = {at: tokens_by_step(log) for at, log in self.logs.items()}
         even = len({round(count - before) for curve in tokens.values() for before, count in itertools.pairwise([0.0, *curve.values()])}) < 2
         seconds = {"seconds of training": {at: log.seconds for at, log in self.logs.items()}}
@@ -117,7 +117,7 @@ def _tiles(of: StudyPage) -> list[tuple[str, str]]:
 
 
 def tokens_by_step(log: RunLog) -> Curve:
-    """The tokens trained up to the end of each step; empty if the log lacks them."""
+    """The tokens trained on up to the end of each step; empty if the log lacks them."""
     counts = {number(one, "step"): positive(one, "tokens_per_s") * positive(one, "step_ms") * 1e-3 * batches(one) for one in log.metrics}
     if not all(map(math.isfinite, counts.values())):
         return {}
@@ -125,7 +125,7 @@ def tokens_by_step(log: RunLog) -> Curve:
 
 
 def _lines(of: StudyPage, column: str, clocks: dict[int, Curve] | None) -> Lines:
-    """With a clock other than steps, two trials have no points in common, so there are no lines if a group has several. Equal curves share a line."""
+    """With a clock other than steps, two trials have no points in common, so there are no lines if a group has several trials. Equal curves share a line."""
     found: Lines = []
     for row in of.table.rows:
         runs = [run.number for run in row.group.done if run.number in of.logs]

@@ -1,9 +1,9 @@
-"""`concertina study plot`: a metric over an axis, with a line or bar per group, and mean and spread over the rest.
+"""`concertina study plot`: a metric over an axis, with a line or bar per group, and the mean and spread over the rest.
 
     plot = concertina.plot("studies/depths", y="tokens_per_s")
     plot.figure().axes[0].set_title("Throughput")   # matplotlib; plot.frame() has the numbers
 
-Equal results give equal charts, in whatever order trials finished. Trials that are not done, missing or non-finite values, and means over
+Equal results give equal charts, in whatever order trials finished. Missing or non-finite values, trials that are not done, and means over
 different measures are not drawn; `notes` lists them.
 """
 import dataclasses

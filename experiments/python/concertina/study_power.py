@@ -11,7 +11,7 @@ from .study_table import TableOptions, make_table
 
 @dataclasses.dataclass
 class PowerCase:
-    """A deviation of paired differences and its source, the power with the study's number of seeds, and the number needed for the requested power."""
+    """A deviation of paired differences and its source, the power with the study's number of seeds, and the number of seeds needed for the requested power."""
     name: str
     deviation: float
     power: float
@@ -52,7 +52,7 @@ def claim_of(text: str, alpha: float | None = None) -> Claim:
 
 
 def _deviations(pilot: str, claim: Claim) -> list[tuple[str, float]]:
-    """The standard deviation of the paired differences of each group in the pilot from its baseline."""
+    """The standard deviation of the paired differences between each group in the pilot and its baseline."""
     table = make_table(study_results(pilot), TableOptions([claim.metric], mixed=True, claim=claim, baseline=claim.baseline))
     found = [(f"{row.label}, {counted(test.pairs, 'pair')}", test.deviation) for row in table.rows
              if (test := row.cells[0].equivalence) and test.deviation is not None]

@@ -1,6 +1,6 @@
 """The series of a study's charts: the runs and columns to draw, and the mean and spread of each point.
 
-Trials that are not done, missing or non-finite values, and means over different measures are not included."""
+Missing or non-finite values, trials that are not done, and means over different measures are not included."""
 import dataclasses
 import math
 import typing
@@ -67,7 +67,7 @@ class Shape:
         return sorted(groups, key=lambda group: group.done[0].number)
 
     def name(self, group: Group) -> str:
-        """The name of a series; a single one has no name and needs no legend."""
+        """The name of a series; a single series has no name and needs no legend."""
         return group_label(self.group, group.values) if self.group else ""
 
     def point(self, runs: Runs, metric: Metric) -> tuple[float, float, float]:
@@ -80,7 +80,7 @@ class Shape:
         return mean, mean - half, mean + half
 
     def series(self, name: str, xs: list[Cell], runs: Runs) -> Series:
-        """The points of runs at these values of x."""
+        """The points for these runs, at these values of x."""
         factor = metric_named(self.x).factor
         mean, low, high = map(list, zip(*(self.point([run for run in runs if run.cell(self.x) == x], self.y) for x in xs)))
         drawn = any(map(math.isfinite, low))
@@ -165,7 +165,7 @@ def _heat_map(shape: Shape) -> list[Series]:
 
 
 def _points(shape: Shape) -> list[Series]:
-    """A point for each group of all axes; a series for each value of --group."""
+    """A point for each group by all axes; a series for each value of --group."""
     found, by = [], shape.options.group
     for group in groups_of(shape.runs, by):
         parts = groups_of(group.done, shape.axes)

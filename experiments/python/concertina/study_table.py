@@ -190,7 +190,7 @@ def _mark_best(table: StudyTable, m: int) -> str:
         return (f"{metric.short}: {best.label} has the best mean, but not among its pairs with {others[0].label}; none is marked")
     for row in marked:
         row.cells[m].best = True
-    # Corrected p-values of the best row against each other row, or that of the same comparison if the table prints it.
+    # Corrected p-values for the best row against each other row; if the table prints the same comparison, its p-value.
     p = compared.corrected([table.comparison.difference(row.group, best.group, metric.name).p for row in others], table.correction)
     p = [row.cells[m].p if row.base is best else best.cells[m].p if best.base is row else of_row for row, of_row in zip(others, p)]
     like = [row for row, of_row in zip(others, p) if not table.significant(of_row)]
@@ -285,6 +285,6 @@ def with_targets(results: StudyResults, options: TableOptions) -> TableOptions:
 
 
 def table(*folders: str, **options: typing.Any) -> StudyTable:
-    """The table of a study's folder, or of runs; `options` are those of TableOptions. `.frame()` returns a DataFrame."""
+    """The table for a study's folder, or for runs; `options` are those of TableOptions. `.frame()` returns a DataFrame."""
     results = study_results(*folders)
     return make_table(results, with_targets(results, TableOptions(**options)))

@@ -43,7 +43,7 @@ def _html(text: str) -> str:
 
 
 def _text_table(head: list[str], rows: Grid, left: int) -> str:
-    """Columns that do not fit are continued below, after the first ones are repeated."""
+    """Columns that do not fit are printed below the others, after the first columns are repeated."""
     grid = [[[name] for name in head], *rows]
     widths = [max(len(line) for cell in column for line in cell) for column in zip(*grid)]
     blocks: list[str] = []
@@ -97,7 +97,7 @@ _FORMS = {
 
 
 class _Column:
-    """The cells of a metric, with equal numbers of digits."""
+    """The cells of a metric, all with the same number of digits."""
 
     def __init__(self, table: StudyTable, at: int, kind: str):
         self._table, self._kind, self._factor, self._digits = table, kind, table.metrics[at].factor, table.digits(at)

@@ -88,7 +88,7 @@ class _Picture:
         return x / self.whole, 1 - y / 72 / self.figure.get_figheight()
 
     def axes(self, top: float, height: float, rows: float) -> Axes:
-        """A part of the figure that starts `top` points below its upper edge, with time in its unit and `rows` from the top down."""
+        """A part of the figure that starts `top` points below its upper edge, with time in the steps' unit and `rows` from the top down."""
         axes = self.figure.add_axes((*self.place(self.left, top + height), self.width / self.whole, height / 72 / self.figure.get_figheight()))
         axes.set(xlim=(0, self.longest), ylim=(rows, 0), facecolor="none", xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
@@ -135,7 +135,7 @@ class _Panel:
         self.ranks = [row["rank"] for row in panel["rows"]]
 
     def arrange(self) -> float:
-        """Returns the height of the panel in points; `head` of these are above its rows."""
+        """Returns the height of the panel in points; `head` points of it are above its rows."""
         picture, room = self.picture, self.picture.whole - 2 * _MARGIN
         title, figures = self.given["title"], self.given["figures"]
         self.one_line = 1.1 * text_width(title, _TITLE) + 10 + text_width(figures, _FIGURES) <= room

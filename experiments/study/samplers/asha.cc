@@ -94,8 +94,8 @@ class AshaSampler : public Sampler {
                     "search.method", "a study whose trials are all evaluated on the same data");
   }
 
-  /// The best trial, not yet promoted, in the top 1/factor of a rung, or 0. `last`: no other trial
-  /// will reach the rung, so one is promoted even if 1/factor is less than one trial.
+  /// The best unpromoted trial in the top 1/factor of a rung; 0: none. `last`: no other trial will
+  /// reach the rung, so one is promoted even if 1/factor of its trials is less than one trial.
   int promotable(std::size_t rung, bool last) const {
     std::vector<std::pair<double, int>> order;
     for (const auto& [number, cost] : reached_[rung]) order.emplace_back(cost, number);
@@ -121,7 +121,7 @@ class AshaSampler : public Sampler {
   const std::int64_t factor_;
   const std::vector<Trial> trials_;
   std::vector<std::vector<std::int64_t>> rungs_;    // by trial: steps of each rung
-  std::vector<std::map<int, double>> reached_;      // by rung: trials and the value to minimize
+  std::vector<std::map<int, double>> reached_;      // by rung and trial: the value to minimize
   std::set<std::pair<std::size_t, int>> promoted_;  // (rung, trial)
   std::optional<TrialRecord> first_;                // with a metric
   std::set<int> started_, ended_;                   // ended: finished for good

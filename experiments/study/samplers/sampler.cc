@@ -100,7 +100,7 @@ class SamplerProcess {
   [[noreturn]] void fail(const std::string& why) const {
     throw_failure(
         fmt::format("the sampler failed: {}", why), command_,
-        "see its output above; finished trials are kept, and `study run` continues with them");
+        "see its output above; finished trials are kept, and `study run` continues after them");
   }
 
  private:
@@ -212,7 +212,7 @@ class CommandSampler : public Sampler {
                   "remove it: each trial has a directory in the study's folder");
     if (value.is_null() || value.is_object())
       throw_input(fmt::format("{} = {} is not a valid assignment", key, value.dump()), place,
-                  "{\"set\": {\"optimizer.lr\": 0.003}}: with the table name of each key");
+                  "{\"set\": {\"optimizer.lr\": 0.003}}: each key with its table's name");
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     RunConfig scratch;
     set_key(key, text, place, scratch);  // throws for unknown keys and invalid values

@@ -16,8 +16,8 @@ class CharacterMap {
   /// `encoded` is base64. Throws Error{bad_input} with `where` if it is not a valid table.
   CharacterMap(std::string_view encoded, const std::string& where);
 
-  /// Normalizes like `tokenizers`: by grapheme if it has fewer than 6 bytes, otherwise by
-  /// character. `text` must be UTF-8.
+  /// Normalizes like `tokenizers`: replaces a grapheme of fewer than 6 bytes as a whole if it is in
+  /// the table; other graphemes, character by character. `text` must be UTF-8.
   std::string apply(std::string_view text) const;
 
  private:

@@ -24,8 +24,8 @@ std::string text_of(const nlohmann::json& parent, const char* key, const std::st
 std::int64_t count_of(const nlohmann::json& parent, const char* key, const std::string& where);
 /// Returns the "type" of a step; empty if it has none.
 std::string type_of(const nlohmann::json& step, const std::string& where);
-/// Returns the steps in `step`: itself, or the elements of `list` for a Sequence, or none if it is
-/// null.
+/// Returns the steps in `step`: `step` itself, or the elements of its `list` if it is a Sequence,
+/// or none if it is null.
 std::vector<const nlohmann::json*> steps_of(const nlohmann::json& step, const char* list,
                                             const std::string& where);
 

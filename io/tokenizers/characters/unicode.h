@@ -21,7 +21,7 @@ std::size_t white_space_before(std::string_view text, std::size_t at);
 /// Returns the first position in [from, text.size()] after a line break between two characters that
 /// are not white space, the second of which is not '/' (which some patterns join with the preceding
 /// text), or the end. Text can be split there for tokenizers that never join text across white
-/// space, and split before and after a single line break.
+/// space and that always split before and after a single line break.
 std::size_t line_cut(std::string_view text, std::size_t from);
 /// Returns the first position in [from, text.size()] before a single space between two printable
 /// ASCII characters, or the end. Text can be split there for tokenizers suitable for line_cut()

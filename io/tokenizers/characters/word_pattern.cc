@@ -124,7 +124,7 @@ bool WordPattern::Words::next(std::string_view& word, bool& matches) {
   return true;
 }
 
-/// Finds the first match from at_ on. If there is none, puts it after the end of the text.
+/// Finds the first match from at_ on. If there is none, sets end_ to beyond the end of the text.
 void WordPattern::Words::find() {
   auto* const match = static_cast<pcre2_match_data*>(match_);
   const int found = pcre2_match(code_of(code_), reinterpret_cast<PCRE2_SPTR>(text_.data()),

@@ -14,7 +14,7 @@ class WordPattern {
  public:
   /// `pattern` is in the syntax of tokenizer.json. Throws Error{bad_input} with `where` if it is
   /// invalid, matches the empty string, or may be interpreted differently by PCRE2. `prefix_space`
-  /// is add_prefix_space of tokenizer.json.
+  /// is add_prefix_space in tokenizer.json.
   WordPattern(std::string_view pattern, const std::string& where, bool prefix_space = false);
   static std::string_view gpt2();
   static std::string_view llama3();

@@ -1,6 +1,6 @@
-"""The subcommands that are written in Python: each is a function of that name that takes the options and returns the exit code.
+"""The subcommands that are written in Python: each is a function with its name that takes the options and returns the exit code.
 
-Longer ones are `main` in the module with that name in this folder. `concertina NAME` runs `python3 concertina --parsed NAME
+Longer ones are the `main` of the module with their name in this folder. `concertina NAME` runs `python3 concertina --parsed NAME
 --OPTION=VALUE...`. The program has declared and checked the options; all are passed, including defaults, one argument per value. Each
 function imports only what it needs.
 """
@@ -143,7 +143,7 @@ def compare(options: Options) -> int:
 
 
 def report(options: Options) -> int:
-    """Writes a page with predicted and measured steps of a run, or an index of a folder's runs; with --serve, serves a live page."""
+    """Writes a page with the predicted and measured steps of a run, or an index of a folder's runs; with --serve, serves a live page."""
     from ..live import LiveRun, index_page, runs_in, serve
     from ..page import page, run_link
     from ..run_report import report_json, report_text, write_report

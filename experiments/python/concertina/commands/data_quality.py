@@ -1,7 +1,7 @@
 """`concertina data inspect --quality` and `data clean`, whose input is table rows as JSON: finds faults and reports them as text, JSON and
 a page.
 
-A fault belongs to one row and is fixed by dropping it. Texts that differ only in case and white space count as equal."""
+A fault belongs to one row and is fixed by dropping that row. Texts that differ only in case and white space count as equal."""
 import collections
 import dataclasses
 import json
@@ -53,7 +53,7 @@ def near_duplicates(texts: typing.Sequence[bytes], least: float) -> list[tuple[i
     """(text, most similar earlier text without this fault, their similarity) if the Jaccard index of their shingles is at least `least`.
 
     Candidates are found by MinHash (Broder, "On the resemblance and containment of documents", 1997) in 16 bands of 4 hashes: one in
-    5,000 pairs with similarity 0.8 is not found. A text is compared with the first 32 of each of its buckets: time is linear in the bytes."""
+    5,000 pairs with similarity 0.8 is not found. A text is compared with the first 32 texts in each of its buckets, so time is linear in bytes."""
     found: list[tuple[int, int, float]] = []
     buckets: dict[tuple[int, bytes], list[int]] = collections.defaultdict(list)
     kept: dict[int, np.ndarray] = {}

@@ -1,7 +1,7 @@
 """Finds what makes a launch on a cluster slow or fail, from the measurements of `concertina doctor --cluster`.
 
 Hosts with the same fault share a finding, which names the first few. Uses only the standard library, since hosts of a cluster may have
-nothing else.
+nothing else installed.
 """
 import itertools
 import json

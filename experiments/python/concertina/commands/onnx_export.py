@@ -1,6 +1,6 @@
 """`concertina checkpoint export --onnx`: combines the model's graph, read as JSON from the input, with the weights of a checkpoint.
 
-Equal graphs, weights and facts give identical bytes. A reader sees a complete model or none. If the weights have a separate file, at most one
+Equal graphs, weights and facts give identical bytes. A reader sees a complete model or none. If the weights are in a separate file, at most one
 tensor is in memory."""
 import hashlib
 import json

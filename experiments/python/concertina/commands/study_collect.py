@@ -56,7 +56,7 @@ def _tasks(jobs: dict[str, int]) -> dict[int, Task]:
 
 
 def standing_of(folder: pathlib.Path, states: dict[int, str]) -> tuple[Standing, str]:
-    """Returns trials grouped by state, from `states` by trial number; and why queued and running tasks are unknown (empty: they are known).
+    """Returns trials grouped by state, given `states` by trial number, and why queued and running tasks are unknown (empty: they are known).
 
     Runs squeue if the study has been submitted."""
     # A truncated line is ignored: at worst its trials are submitted again.

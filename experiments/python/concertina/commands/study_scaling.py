@@ -26,7 +26,7 @@ def _shares(seconds: Json) -> Json:
 
 
 def _recorded_parts(run: RunSummary) -> Json:
-    """The parts of a run's recorded steps, as shares of its step."""
+    """The parts of a run's recorded steps, as shares of the step time."""
     if "recorded.bubble" not in run.metrics:
         return _shares({"compute": 1.0})
     causes = {name.rpartition(".")[2]: value for name, value in run.metrics.items() if name.startswith("recorded.bubble_causes.")}
@@ -36,7 +36,7 @@ def _recorded_parts(run: RunSummary) -> Json:
 
 
 def _measured(runs: list[RunSummary]) -> Json:
-    """The rounds of a point; its parts are from the round whose step time is closest to the median."""
+    """The measured rounds of a point; the point's parts are from the round whose step time is closest to the median."""
     steps = [run.metrics["median_step_ms"] for run in runs]
     median = statistics.median(steps)
     typical = min(runs, key=lambda run: abs(run.metrics["median_step_ms"] - median))
@@ -112,7 +112,7 @@ def _text(report: Json) -> str:
 
 
 def make_report(given: Json, runs: dict[int, RunSummary]) -> Json:
-    """`given`: the predictions of all points, with the numbers of their trials; `runs`: the completed trials."""
+    """`given`: the predictions for all points, with the numbers of their trials; `runs`: the completed trials."""
     results: list[Json] = []
     for point in given["points"]:
         results.append(_result(point, [runs[trial] for trial in point["trials"] if trial in runs], results[0] if results else None))

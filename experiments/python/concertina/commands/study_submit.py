@@ -55,7 +55,7 @@ class Submission:
         """A batch script whose tasks run one trial each."""
         folder, options = os.path.abspath(self.folder), self.options
         minutes, cores, most = (options.whole(name) or 0 for name in ("time", "cpus-per-task", "at-once"))
-        # Slurm only knows a task's index, which it can pad: index 7 of the array from trial 2000 on is in 2%3a, which gives 2007.
+        # Slurm only knows a task's index, which it can pad: for index 7 of the array that starts at trial 2000, 2%3a gives 2007.
         trial = str(array.first)[:-array.digits or None] + f"%{array.digits}a" * (array.digits > 0) if array.first else "%a"
         values = {"job-name": _quoted(self.name, "name"),
                   "array": ranges([one - array.first for one in array.trials]) + f"%{most}" * (most > 0),
@@ -134,14 +134,14 @@ stop it     scancel {' '.join(jobs)}; rerun the same command to submit the rest
 
 
 def _quoted(text: str, where: str) -> str:
-    """A quoted value for an #SBATCH line; empty if `text` is."""
+    """A quoted value for an #SBATCH line; empty if `text` is empty."""
     if "\n" in text:
         raise InputError("a batch script cannot contain a name with a line break", where, "a name without line breaks")
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' if text else ""
 
 
 def _most_indices() -> int:
-    """MaxArraySize, the exclusive limit of array indices. Slurm's default if unknown; sbatch then reports errors."""
+    """MaxArraySize, the exclusive limit on array indices. If it is unknown, Slurm's default; sbatch then reports errors."""
     try:
         words = slurm_says(["scontrol", "show", "config"], "").replace("=", " ").split() if shutil.which("scontrol") else []
     except InputError:

@@ -55,7 +55,7 @@ class File {
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Reads exactly bytes.size() bytes; throws if the file ends before that.
   void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
-  /// Reads up to bytes.size() bytes at `offset` and returns their number; 0 means end of file.
+  /// Reads up to bytes.size() bytes at `offset` and returns how many it read; 0: end of file.
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes) const;
   /// Makes the file at least `bytes` long and reserves space if the file system supports it, so
   /// that a full disk is reported here and not in the middle of a write.

@@ -14,11 +14,11 @@ sources() {
   done
 }
 
-# colours ROOT: no C++ file may contain a color. Drawing is done in Python, so each color has one owner.
-colours() {
+# colors ROOT: no C++ file may contain a color. Drawing is done in Python, so each color has one owner.
+colors() {
   (cd "$1" && sources . core models parallel io experiments |
     xargs -r grep -nHE '#[0-9a-fA-F]{6}|\<rgb\(|#[0-9a-fA-F]{3}\>') |
-    sed 's|$|: colours are for experiments/python/concertina/page.py|'
+    sed 's|$|: colors are for experiments/python/concertina/page.py|'
 }
 
 # refuse ROOT WHY PATTERN ALLOWED FOLDER...: no file in the folders may have a line that matches
@@ -124,7 +124,7 @@ violations() {
     '"(data\.(windows|mean|deviation|crop|flip|stride)|freeze\.(max|unfreeze|unfreeze_rise)|elastic\.(depth|replicas|schedule|least_gain))"' \
     'experiments/config/|io/(datasets|images|labelled)/|parallel/(policies|repartition)/' \
     core models parallel io experiments
-  colours "$1"
+  colors "$1"
   program='core models parallel io experiments'
   spelled "$1" 'the files of a run are named in io/run_files.h' \
     'config\.toml|(metrics|events|launches)\.jsonl|(result|costs|trace)\.json|report\.html|trace-[^" ]*\.json' \

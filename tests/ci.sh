@@ -3,7 +3,7 @@
 usage='usage: tests/ci.sh JOB
   quick       packages, build, quick tests (tests/run.sh)
   all         the same with every test
-  sanitizers  unit tests with address and undefined behaviour sanitizers, in build-asan
+  sanitizers  unit tests with address and undefined behavior sanitizers, in build-asan
   clang       build and unit tests with clang, in build-clang
   no-cuda     build and unit tests without CUDA, each file compiled alone, in build-no-cuda
   tidy        clang-tidy with .clang-tidy over the sources of the program, in build-tidy

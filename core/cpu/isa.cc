@@ -1,5 +1,6 @@
 #include "core/cpu/isa.h"
 
+#include <cpuid.h>
 #include <fmt/format.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -30,13 +31,11 @@ bool has_avx512() {
 
 /// Whether AMX can be used; requests permission for the tile registers, which Linux requires.
 bool has_amx() {
-#ifdef __clang__  // clang 14 refuses these names
-  return false;
-#else
+  constexpr unsigned kBits = 1U << 22 | 1U << 24 | 1U << 25;  // AMX-BF16, AMX-TILE, AMX-INT8
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // arch_prctl(2)
-  return __builtin_cpu_supports("amx-bf16") && __builtin_cpu_supports("amx-int8") &&
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kBits) == kBits &&
          ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-#endif
 }
 
 struct Kind {

@@ -100,7 +100,7 @@ std::string link_of(pid_t process, const char* name) {
   return fs::read_symlink(fmt::format("/proc/{}/{}", process, name), unknown).string();
 }
 
-/// Whether `process` is alive and executes `program`, even if that was rebuilt: "PATH (deleted)".
+/// Whether `process` is alive and runs `program`, even if it was rebuilt since ("PATH (deleted)").
 bool executes(pid_t process, const std::string& program) {
   return link_of(process, "exe").starts_with(executable_of(program));
 }

@@ -63,31 +63,31 @@ Heartbeats::Heartbeats(Communicator& world) {
                           {"addresses", own_addresses()},
                           {"name", host_name()}});
   for (const int host : std::set<int>{(own_.host + 1) % count, (own_.host + count - 1) % count}) {
-    Neighbour neighbour{.host = host, .names = {}, .addresses = {}, .silence = {}};
+    Neighbor neighbor{.host = host, .names = {}, .addresses = {}, .silence = {}};
     for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
       if (hosts[rank] != host) continue;
-      neighbour.names.name = all[rank]["name"].get<std::string>();
-      neighbour.names.ranks.push_back(static_cast<int>(rank));
+      neighbor.names.name = all[rank]["name"].get<std::string>();
+      neighbor.names.ranks.push_back(static_cast<int>(rank));
       for (const std::uint32_t address : all[rank]["addresses"].get<std::vector<std::uint32_t>>()) {
-        sockaddr_in& place = neighbour.addresses.emplace_back();
+        sockaddr_in& place = neighbor.addresses.emplace_back();
         place.sin_family = AF_INET;
         place.sin_port = all[rank]["port"].get<std::uint16_t>();
         place.sin_addr.s_addr = address;
       }
     }
-    neighbours_.push_back(std::move(neighbour));
+    neighbors_.push_back(std::move(neighbor));
   }
 }
 
 void Heartbeats::receive() {
-  for (Neighbour& neighbour : neighbours_) neighbour.silence.look(true, now());
+  for (Neighbor& neighbor : neighbors_) neighbor.silence.look(true, now());
   Beat beat;
   while (::recv(socket_.descriptor(), &beat, sizeof beat, 0) == sizeof beat) {
     if (beat.launch != own_.launch) continue;
-    for (Neighbour& neighbour : neighbours_) {
-      if (neighbour.host != beat.host) continue;
-      neighbour.left = neighbour.left || beat.leaves != 0;
-      neighbour.silence.look(false, neighbour.left ? 0 : now());
+    for (Neighbor& neighbor : neighbors_) {
+      if (neighbor.host != beat.host) continue;
+      neighbor.left = neighbor.left || beat.leaves != 0;
+      neighbor.silence.look(false, neighbor.left ? 0 : now());
     }
   }
 }
@@ -99,8 +99,8 @@ void Heartbeats::beat(bool speaks) {
 }
 
 void Heartbeats::send() const {
-  for (const Neighbour& neighbour : neighbours_)
-    for (const sockaddr_in& address : neighbour.addresses)
+  for (const Neighbor& neighbor : neighbors_)
+    for (const sockaddr_in& address : neighbor.addresses)
       ::sendto(socket_.descriptor(), &own_, sizeof own_, 0,
                reinterpret_cast<const sockaddr*>(&address), sizeof address);
 }
@@ -114,9 +114,9 @@ Heartbeats::~Heartbeats() {
 
 std::vector<SilentHost> Heartbeats::silent() const {
   std::vector<SilentHost> silent;
-  for (const Neighbour& neighbour : neighbours_)
-    if (neighbour.silence.free_at > 0 && neighbour.silence.exceeds(kSilenceLimit))
-      silent.push_back(neighbour.names);
+  for (const Neighbor& neighbor : neighbors_)
+    if (neighbor.silence.free_at > 0 && neighbor.silence.exceeds(kSilenceLimit))
+      silent.push_back(neighbor.names);
   return silent;
 }
 

@@ -34,7 +34,7 @@ class Heartbeats {
   Heartbeats(const Heartbeats&) = delete;
   Heartbeats& operator=(const Heartbeats&) = delete;
 
-  bool has_neighbours() const { return !neighbours_.empty(); }
+  bool has_neighbors() const { return !neighbors_.empty(); }
   /// Receives pending heartbeats, then sends one if this rank `speaks` for its host.
   void beat(bool speaks);
   /// The neighbors whose heartbeats are overdue now.
@@ -47,7 +47,7 @@ class Heartbeats {
     std::int32_t host = 0;
     std::int32_t leaves = 0;  // 1: this is the last beat
   };
-  struct Neighbour {
+  struct Neighbor {
     std::int32_t host = 0;
     SilentHost names;
     std::vector<sockaddr_in> addresses;  // of its ranks
@@ -61,7 +61,7 @@ class Heartbeats {
 
   Beat own_;
   File socket_;
-  std::vector<Neighbour> neighbours_;
+  std::vector<Neighbor> neighbors_;
 };
 
 }  // namespace concertina

@@ -73,7 +73,7 @@ LaunchWatch::LaunchWatch(MpiEnvironment& mpi)
       size_(mpi.world().size()),
       supervised_(supervised_run()),
       heartbeats_(mpi.world()) {
-  if (mpi.local_size() > 1 || heartbeats_.has_neighbours())
+  if (mpi.local_size() > 1 || heartbeats_.has_neighbors())
     thread_ = std::thread([this] { watch(); });
 }
 

@@ -54,7 +54,7 @@ std::string layout_line(const Json& layout, std::size_t place) {
       gib(memory["activations_bytes"]), gib(memory["reserved_bytes"]), gib(memory["margin_bytes"]),
       memory["exact"].get<bool>() ? " exact" : "");
   if (!layout["runs_here"].get<bool>())
-    return text + (layout["tp"] == 1 ? "      modelled for other software (--software)\n"
+    return text + (layout["tp"] == 1 ? "      modeled for other software (--software)\n"
                                      : "      needs tensor parallelism, which Concertina lacks\n");
   const Json& shown = layout["plan_show_s"];
   return text + fmt::format("      runs in Concertina{}: {}\n",
@@ -113,7 +113,7 @@ std::string legend_text(const Json& report) {
       "waiting for gradients and weights of replicas; rec: recomputation; tp: all-reduces of "
       "tensor parallelism\n"
       "GiB: memory of the fullest device, used and free; exact: accurate to the "
-      "byte; otherwise modelled\n";
+      "byte; otherwise modeled\n";
   const bool shown = std::ranges::any_of(
       report["layouts"], [](const Json& layout) { return !layout["plan_show_s"].is_null(); });
   if (shown)

@@ -77,8 +77,8 @@ double metric_of(const Json& value) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
-/// If a run was killed after its final checkpoint, its last launch trained no steps, and
-/// result.json lacks the metrics of steps, which are in the log.
+/// If a run was killed after its final checkpoint, its last launch trained no steps, so
+/// result.json lacks the per-step metrics, which are in the log.
 void add_logged_steps(TrialRecord& record) {
   if (!record.metrics.contains("steps") || record.metrics.contains("loss")) return;
   const std::vector<nlohmann::json> lines = read_lines(run_file(record.directory, kMetricsFile));

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kMostColumns = 4000, kMostGridRows = 256;
 
-/// The colours of a 256-colour terminal that are closest to those of F, B, I, W and S in pictures.
-constexpr std::array kTerminalColours{25, 178, 222, 74, 175};
+/// The colors of a 256-color terminal that are closest to those of F, B, I, W and S in pictures.
+constexpr std::array kTerminalColors{25, 178, 222, 74, 175};
 
 /// Returns "0.25", "12000" or "3.5e-06": `digits` significant digits, in full notation if short.
 std::string short_number(double value, int digits) {
@@ -88,11 +88,11 @@ class TextGrid {
                        letter_of(box.work), box.microbatch);
   }
 
-  std::string coloured(WorkKind work, const std::string& text) const {
-    if (!look_.colour) return text;
+  std::string colored(WorkKind work, const std::string& text) const {
+    if (!look_.color) return text;
     const int letters = work == WorkKind::forward ? 231 : 16;
     return fmt::format("\x1b[48;5;{};38;5;{}m{}\x1b[0m",
-                       kTerminalColours[static_cast<std::size_t>(work)], letters, text);
+                       kTerminalColors[static_cast<std::size_t>(work)], letters, text);
   }
 
   std::size_t edge(double time) const {
@@ -101,7 +101,7 @@ class TextGrid {
 
   std::string worded(const TimelinePanel& panel, const std::vector<WorkBox>& boxes) const {
     std::string line;
-    std::size_t at = 0;  // characters so far, without colour codes
+    std::size_t at = 0;  // characters so far, without color codes
     const auto wait_until = [&](std::size_t end) {
       for (; at + cell_ <= end; at += cell_) line += "." + std::string(cell_ - 1, ' ');
     };
@@ -114,7 +114,7 @@ class TextGrid {
       if (end <= begin || begin < at) continue;
       wait_until(begin);
       name.resize(end - begin - 1, '-');
-      line += coloured(work, name) + " ";
+      line += colored(work, name) + " ";
       at = end;
     }
     wait_until(edge(panel.timeline.makespan));
@@ -122,10 +122,10 @@ class TextGrid {
   }
 
   std::string lettered(const TimelinePanel& panel, const std::vector<WorkBox>& boxes) const {
-    std::string line, same;  // `same`: a run of equal kinds, coloured together
+    std::string line, same;  // `same`: a run of equal kinds, colored together
     std::optional<WorkKind> kind;
     const auto flush = [&] {
-      line += kind ? coloured(*kind, same) : same;
+      line += kind ? colored(*kind, same) : same;
       same.clear();
     };
     const double end = panel.timeline.makespan * (1 - 1e-9);

@@ -34,7 +34,7 @@ Json box_json(const TimelinePanel& panel, const WorkBox& box) {
   return json;
 }
 
-/// Merges neighbouring columns with the same work into one box.
+/// Merges neighboring columns with the same work into one box.
 Json columns_json(const std::vector<WorkBox>& boxes, double column, std::size_t count) {
   const std::vector<std::optional<WorkKind>> work = main_work(boxes, column, count);
   Json json = Json::array();

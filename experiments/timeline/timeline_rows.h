@@ -89,7 +89,7 @@ std::vector<std::size_t> spread_ranks(std::size_t ranks, std::size_t count);
 
 struct GridLook {
   std::size_t width = 0;  // characters per line; 0: unlimited
-  bool colour = false;    // ANSI, 256 colours
+  bool color = false;    // ANSI, 256 colors
 };
 
 /// One cell per duration of the shortest action: "F3---" is F of microbatch 3, with dashes for its

@@ -13,7 +13,7 @@ namespace concertina {
 namespace {
 
 /// Numbers of the draws, each of four random words; RandAugment operation n uses kRandAugment + n.
-enum Draw : std::uint32_t { kMove = 0, kColours = 1, kRandAugment = 2, kPart = 128 };
+enum Draw : std::uint32_t { kMove = 0, kColors = 1, kRandAugment = 2, kPart = 128 };
 
 /// Returns words 0 to 3 of `draw`. Epochs must be below 2^56.
 std::array<std::uint32_t, 4> words_of(const SampleAt& at, std::uint32_t draw) {
@@ -45,12 +45,12 @@ void move(Picture& picture, const Augmentation& how, const SampleAt& at) {
   if (how.flip && (word[2] & 1) != 0) mirror(picture);
 }
 
-void turn_and_colour(Picture& picture, const Augmentation& how, const SampleAt& at) {
+void turn_and_color(Picture& picture, const Augmentation& how, const SampleAt& at) {
   const std::pair<const char*, double> operations[] = {{"Rotate", how.rotate},
                                                        {"Brightness", how.brightness},
                                                        {"Contrast", how.contrast},
                                                        {"Color", how.saturation}};
-  const auto word = words_of(at, kColours);
+  const auto word = words_of(at, kColors);
   for (std::size_t i = 0; i < std::size(operations); ++i)
     if (const auto& [name, most] = operations[i]; most > 0)
       picture_op(name).apply(picture, uniform(word[i], -most, most));
@@ -90,7 +90,7 @@ Picture augmented(Picture picture, const Augmentation& how, const PictureFit& fi
     picture = fitted(std::move(picture), fit);
   }
   move(picture, how, at);
-  turn_and_colour(picture, how, at);
+  turn_and_color(picture, how, at);
   for (int i = 0; i < how.randaugment; ++i) {
     const auto word = words_of(at, kRandAugment + static_cast<std::uint32_t>(i));
     const PictureOp& op =

@@ -47,14 +47,14 @@ std::vector<PixelSum> sums_of(std::int64_t from, std::int64_t to, const ScaleFil
   const double wide = std::max(scale, 1.0), support = filter.support * wide;
   std::vector<PixelSum> sums;
   for (std::int64_t i = 0; i < to; ++i) {
-    const double centre = (static_cast<double>(i) + 0.5) * scale;
-    const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(centre - support + 0.5), 0);
-    const auto end = std::min(static_cast<std::int64_t>(centre + support + 0.5), from);
+    const double center = (static_cast<double>(i) + 0.5) * scale;
+    const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(center - support + 0.5), 0);
+    const auto end = std::min(static_cast<std::int64_t>(center + support + 0.5), from);
     std::vector<double> weights;
     double total = 0;
     for (std::int64_t x = first; x < end; ++x)
       total +=
-          weights.emplace_back(filter.weight((static_cast<double>(x) - centre + 0.5) * (1 / wide)));
+          weights.emplace_back(filter.weight((static_cast<double>(x) - center + 0.5) * (1 / wide)));
     PixelSum& sum = sums.emplace_back(PixelSum{.first = first});
     for (const double weight : weights)
       sum.weights.push_back(static_cast<std::int32_t>((weight < 0 ? -0.5 : 0.5) +

@@ -71,7 +71,7 @@ LabelledRows rows_of(const DataOptions& options, std::array<std::uint64_t, 3>& c
   counts = files.read([&](const std::string& path) { rows.read(path); },
                       [&] { return rows.rows().size(); });
   if (rows.is_pair())
-    throw_input("rows have two texts, but documents of a long text have only one",
+    throw_input("rows have two texts, but a document of a long text is a single text",
                 "data.text_columns", "use one column");
   return rows;
 }

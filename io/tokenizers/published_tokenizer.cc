@@ -13,7 +13,7 @@ namespace {
 
 using FileJson = nlohmann::json;
 
-/// Formats marks around one or two texts.
+/// Returns the marks around one or two texts as a template of tokenizer.json.
 FileJson template_of(const std::vector<Marks::Part>& parts,
                      const std::map<std::int32_t, std::string>& names) {
   FileJson items = FileJson::array();

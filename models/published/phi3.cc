@@ -42,7 +42,7 @@ HuggingFace phi3() {
   table.rules.push_back({"rope_parameters.partial_rotary_factor", "1.0"});
   table.unused = {"embd_pdrop", "original_max_position_embeddings",
                   "rope_parameters.original_max_position_embeddings"};
-  // Keys of longrope, a scaling that is rejected by name.
+  // Keys of longrope, a kind of RoPE scaling that is rejected by its name.
   for (const char* factors : {"rope_scaling.long_factor", "rope_scaling.short_factor",
                               "rope_parameters.long_factor", "rope_parameters.short_factor"})
     table.unused.push_back(factors);

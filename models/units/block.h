@@ -44,9 +44,9 @@ class Branch {
 struct BranchPlan {
   std::vector<ParameterSpec> parameters;
   std::vector<Field> reads{};
-  UnitCost
-      cost;  // cost of the branch alone; its bytes are the size of BranchMemory, recompute_flops
-             // is for forward() without y, and only split.parts is set in `split`
+  /// Cost of the branch alone. Its bytes are the size of BranchMemory, its recompute_flops are those
+  /// of forward() without y, and of `split` only `parts` is set.
+  UnitCost cost;
   std::int64_t scratch_columns = 0;  // used by backward_input()
   std::function<std::unique_ptr<Branch>(Backend&)> make;
   UnitGraph describe{};  // describes the branch alone

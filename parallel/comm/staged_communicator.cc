@@ -38,7 +38,7 @@ class StagedWork;
 /// costs nothing, because copies complete in order.
 struct StagingDesk {
   explicit StagingDesk(Memory& its_memory) : memory(its_memory), store(its_memory) {}
-  /// Starts, in order, the works whose copies have completed.
+  /// Starts, in order, each Work whose copies have completed.
   void progress();
 
   Memory& memory;

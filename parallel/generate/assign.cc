@@ -61,7 +61,7 @@ Plan plan_of(const Request& request, const Layout& layout, const LayoutLimits& l
                       : make_plan(layout, request.schedule, due, request.overlap);
 }
 
-/// Proves the exchanges of all buckets, except those with more holders than kMostHolders: a proof
+/// Verifies the exchanges of all buckets with at most kMostHolders holders: the verification
 /// takes memory and time quadratic in the number of holders.
 void require_exchanges(const Assignment& made) {
   constexpr std::size_t kMostHolders = 1024;

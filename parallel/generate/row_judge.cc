@@ -160,11 +160,11 @@ double RowJudge::input_end(const Action& action) const {
   if (end < 0) return end;
   const bool forward = action.kind == Kind::F;
   if (forward ? stage.first : stage.last) return end;
-  const int neighbour = action.stage + (forward ? -1 : 1);
+  const int neighbor = action.stage + (forward ? -1 : 1);
   const double made =
       (forward ? forward_end_
-               : gradient_end_)[at(cell({action.kind, neighbour, action.microbatch}))];
-  return made < 0 ? made : std::max(end, made + message(neighbour, action.stage));
+               : gradient_end_)[at(cell({action.kind, neighbor, action.microbatch}))];
+  return made < 0 ? made : std::max(end, made + message(neighbor, action.stage));
 }
 
 double RowJudge::makespan(const std::vector<std::vector<Action>>& rows) {

@@ -47,7 +47,7 @@ class State {
   /// Over all ranks, each element of the model's state is visited once.
   void each_owned(const std::function<void(const OwnedRun&)>& see) const;
 
-  /// By bucket, how many updates of the run its optimizer state missed while it was frozen.
+  /// By bucket: how many of the run's updates its optimizer state missed while frozen.
   std::vector<std::int64_t>& missed() { return missed_; }
   const std::vector<std::int64_t>& missed() const { return missed_; }
 

@@ -68,7 +68,7 @@ class StepSums {
   // buckets of which it is the first owner, and 8 bytes per tensor of the model and per microbatch.
   std::vector<double> squares_;
   std::vector<std::size_t> own_squares_;  // by bucket: index of the squares of this rank's part
-  std::vector<std::vector<std::size_t>> all_squares_;  // by bucket, if first owner, and by owner
+  std::vector<std::vector<std::size_t>> all_squares_;  // [first-owned bucket][owner]
   std::vector<Send> square_sends_;
   std::vector<Receive> square_receives_;
   std::vector<double> sums_;             // sums of all working ranks

@@ -63,7 +63,7 @@ TEST(DropoutTest, MasksOfDifferentCountersAreIndependent) {
                     kAgree, "streams");
   for (const std::int64_t lag : {1, 2, 3, 4, 8, 64, 256, 4096})
     expect_binomial(agreements(one.data(), one.data() + lag, kElements - lag), kElements - lag,
-                    kAgree, "neighbours");
+                    kAgree, "neighbors");
 }
 
 /// Samples may be divided into microbatches in any way.

@@ -80,7 +80,7 @@ TEST(RngTest, NormalMoments) {
   EXPECT_NEAR(m.kurtosis, 3, 0.06);
 }
 
-TEST(RngTest, NeighboursAreUncorrelated) {
+TEST(RngTest, NeighborsAreUncorrelated) {
   const Rng rng(3, Purpose::init);
   const std::uint32_t n = 100000;
   double next = 0, other_unit = 0;

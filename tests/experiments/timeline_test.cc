@@ -170,10 +170,10 @@ TEST(TimelineGrid, FitsTheTerminal) {
   }
 }
 
-TEST(TimelineGrid, ColoursOnlyWhereAsked) {
+TEST(TimelineGrid, ColorsOnlyWhereAsked) {
   const TimelinePanel panel = panel_of("zb-h1", 2, 4);
   const std::string plain = timeline_grid({panel}, {}),
-                    bright = timeline_grid({panel}, {.colour = true});
+                    bright = timeline_grid({panel}, {.color = true});
   EXPECT_EQ(plain.find('\x1b'), std::string::npos);
   EXPECT_EQ(std::regex_replace(bright, std::regex("\x1b[^m]*m"), ""), plain);
   EXPECT_NE(bright, plain);

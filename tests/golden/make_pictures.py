@@ -33,25 +33,25 @@ def row(shape, outcome, **what):
 
 
 def main():
-    colour, grey, wide = (3, 20, 17), (1, 20, 17), (3, 11, 26)
+    color, grey, wide = (3, 20, 17), (1, 20, 17), (3, 11, 26)
     space = transforms.RandAugment()._augmentation_space(31, (20, 17))
     cases = {"resized": [], "fitted": [], "changed": []}
     for height, width in ((9, 7), (41, 34), (20, 5), (1, 1), (3, 60)):
         for name, how in FILTERS.items():
-            cases["resized"].append(row(colour, picture(*colour).resize((width, height), how),
+            cases["resized"].append(row(color, picture(*color).resize((width, height), how),
                                         height=height, width=width, interpolation=name))
-    for shape, size, resize in ((colour, 8, 10), (colour, 9, 12), (wide, 8, 0), (wide, 7, 9), (grey, 17, 0)):
+    for shape, size, resize in ((color, 8, 10), (color, 9, 12), (wide, 8, 0), (wide, 7, 9), (grey, 17, 0)):
         steps = [transforms.Resize(resize or size), transforms.CenterCrop(size)]
         cases["fitted"].append(row(shape, transforms.Compose(steps)(picture(*shape)), fit="cut", size=size, resize=resize))
     cases["fitted"].append(row(wide, transforms.Resize((12, 12))(picture(*wide)), fit="stretch", size=12, resize=0))
     for name, (strengths, signed) in space.items():
-        for magnitude, sign, shape in ((9, 1, colour), (25, -1 if signed else 1, colour), (17, 1, grey)):
+        for magnitude, sign, shape in ((9, 1, color), (25, -1 if signed else 1, color), (17, 1, grey)):
             strength = sign * float(strengths[magnitude]) if strengths.ndim else 0.0
             if strengths.ndim or magnitude == 9:
                 outcome = _apply_op(picture(*shape), name, strength, InterpolationMode.NEAREST, None)
                 cases["changed"].append(row(shape, outcome, name=name, strength=strength))
     for degrees in (45.0, 90.0, -180.0, 133.7):
-        cases["changed"].append(row(colour, functional.rotate(picture(*colour), degrees), name="Rotate", strength=degrees))
+        cases["changed"].append(row(color, functional.rotate(picture(*color), degrees), name="Rotate", strength=degrees))
     cases["strengths"] = {name: strengths.double().tolist() for name, (strengths, _) in space.items() if strengths.ndim}
     text = json.dumps(cases).replace('{"picture"', '\n{"picture"').replace('], "', '],\n"')
     pathlib.Path(__file__).with_name("pictures.json").write_text(text + "\n")

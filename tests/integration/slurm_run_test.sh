@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `concertina run` in a Slurm job, with stubs for Slurm's commands: slurm_run_test.sh PROGRAM MPIRUN OPTIONS...
-# CONCERTINA_SLURM=PATH adds a real Slurm, as for slurm_test.sh.
+# CONCERTINA_SLURM=PATH adds a real Slurm cluster, as for slurm_test.sh.
 here=$(realpath -- "$(dirname -- "$0")")
 . "$here/common.sh" "$@"
 seq -s ' ' 4000 >text.txt

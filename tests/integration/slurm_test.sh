@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Studies as array jobs: `study submit`, `trial` and `collect`, with stubs of Slurm's commands.
-# usage: slurm_test.sh CONCERTINA MPIRUN [OPTION...] CONCERTINA_SLURM=PATH adds a real Slurm, which
+# usage: slurm_test.sh CONCERTINA MPIRUN [OPTION...] CONCERTINA_SLURM=PATH adds a real Slurm cluster, which
 # `PATH up 2 4 MaxArraySize=10` (nodes, cores per node, a line of slurm.conf) starts and `PATH down`
 # stops; `up` prints a directory whose `env` is sourced, and which `down` finds in SLURM_HOME_DIR.
 set -u

@@ -106,7 +106,7 @@ const std::map<std::string, std::function<std::string(const Arguments&)>>& calls
       {"exif", [](auto& of) { return exif(static_cast<int>(of.number(0))); }},
       {"turned", [](auto& of) { return with_exif(of.texts[0], static_cast<int>(of.number(0))); }},
       {"grey_jpeg", [](auto&) { return grey_jpeg(); }},
-      {"colour_jpeg", [](auto&) { return colour_jpeg(); }},
+      {"color_jpeg", [](auto&) { return color_jpeg(); }},
       {"tar", tar_of},
       {"token_file", token_file_of}};
   return kCalls;

@@ -30,7 +30,7 @@ inline std::string grey_jpeg() {
 }
 
 /// 3 x 4 pixels of (200, 60, 30).
-inline std::string colour_jpeg() {
+inline std::string color_jpeg() {
   return from_hex(
       "ffd8ffe000104a46494600010100000100010000ffdb00430003020203020203030303040303040508050504"
       "04050a070706080c0a0c0c0b0a0b0b0d0e12100d0e110e0b0b1016101113141515150c0f1718161418121415"

@@ -78,7 +78,7 @@ def fitted_rate(ratio, rows):
     """Returns the rate of products at which `ratio(row, rate)`, predicted over published speed, has
     the geometric mean 1 over the rows.
 
-    log(ratio) is modelled as a parabola of log(rate) through predictions at three rates.
+    log(ratio) is modeled as a parabola of log(rate) through predictions at three rates.
     """
     x = [math.log(rate) for rate in RATES]
     y = [sum(math.log(ratio(row, rate)) for row in rows) for rate in RATES]

@@ -118,8 +118,8 @@ void exchanges_across_a_split(Communicator& comm) {
 void exchanges_by_step(Communicator& comm) {
   if (comm.size() < 3) return;
   Buffer data(4);
-  const auto [near, before] = neighbours(comm, 1);
-  const auto [far, long_before] = neighbours(comm, 2);
+  const auto [near, before] = neighbors(comm, 1);
+  const auto [far, long_before] = neighbors(comm, 2);
   EXPECT_THROW(comm.exchange(std::vector<Send>{{data, far, 2}, {data, near, 1}}, {}), Error);
   EXPECT_THROW(comm.exchange({}, std::vector<Receive>{{data, long_before, 2}, {data, before, 1}}),
                Error);
@@ -152,7 +152,7 @@ void barrier_waits_for_all(Communicator& comm) {
 
 // Without tags, collectives match only by their order, and never match messages between two ranks.
 void collectives_and_messages_apart(Communicator& comm) {
-  const auto [to, from] = neighbours(comm);
+  const auto [to, from] = neighbors(comm);
   int early = -1;
   const int sent = comm.rank();
   Work receive = comm.irecv(bytes_of(early), from);

@@ -40,7 +40,7 @@ void split_by_color_and_key(Communicator& comm) {
 // The same pair of ranks may use two communicators: their messages never mix.
 void communicators_apart(Communicator& comm) {
   const auto other = comm.split(0, comm.rank());
-  const auto [to, from] = neighbours(comm);
+  const auto [to, from] = neighbors(comm);
   other->connect(std::array{to});
   const int a = 10 + comm.rank(), b = 20 + comm.rank();
   int got_a = -1, got_b = -1;
@@ -75,13 +75,13 @@ void works_move(Communicator& comm) {
 
 // No call allocates after warm-up, as counted on this thread.
 void no_allocation_after_warm_up(Communicator& comm) {
-  const auto [to, from] = neighbours(comm);
+  const auto [to, from] = neighbors(comm);
   Buffer out(100000), in(100000), in_parts(8000), shared(50000);
   std::vector<Buffer> blocks(comm.size(), Buffer(1000)), exchanged = blocks, gathered = blocks;
   std::vector<Send> sends;
   std::vector<Receive> receives;
   for (int step = 1; step < comm.size(); ++step) {
-    const auto [next, last] = neighbours(comm, step);
+    const auto [next, last] = neighbors(comm, step);
     sends.push_back({blocks[next], next, step});
     receives.push_back({exchanged[last], last, step});
   }

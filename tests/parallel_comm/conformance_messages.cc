@@ -41,7 +41,7 @@ void fifo_per_pair(Communicator& comm) {
 void opposite_directions(Communicator& comm) {
   constexpr std::size_t kBytes = 1 << 20;
   for (int distance = 1; distance < comm.size(); ++distance) {
-    const auto [to, from] = neighbours(comm, distance);
+    const auto [to, from] = neighbors(comm, distance);
     const Buffer out = message(kBytes, comm.rank(), to, 0);
     Buffer in(kBytes);
     Work send = comm.isend(out, to);
@@ -55,7 +55,7 @@ void opposite_directions(Communicator& comm) {
 // Any number of Works may be pending.
 void many_outstanding(Communicator& comm) {
   constexpr int kMessages = 2000;
-  const auto [to, from] = neighbours(comm);
+  const auto [to, from] = neighbors(comm);
   std::vector<int> out(kMessages), in(kMessages, -1);
   std::iota(out.begin(), out.end(), comm.rank() * kMessages);
   std::vector<Work> works;
@@ -97,7 +97,7 @@ void random_traffic(Communicator& comm) {
 
 // A message of a different size than requested is an error that names both ranks.
 void sizes_must_match(Communicator& comm) {
-  const auto [to, from] = neighbours(comm);
+  const auto [to, from] = neighbors(comm);
   for (const std::size_t wanted : {3U, 9U}) {
     const Buffer out(6);
     Buffer in(wanted);

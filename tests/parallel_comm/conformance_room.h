@@ -32,11 +32,11 @@ inline void wait_all(std::vector<Work>& works) {
   works.clear();
 }
 
-struct Neighbours {
+struct Neighbors {
   int to, from;
 };
 /// Returns the ranks `distance` after and before this rank.
-inline Neighbours neighbours(const Communicator& comm, int distance = 1) {
+inline Neighbors neighbors(const Communicator& comm, int distance = 1) {
   return {(comm.rank() + distance) % comm.size(),
           (comm.rank() + comm.size() - distance) % comm.size()};
 }

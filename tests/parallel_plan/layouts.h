@@ -55,7 +55,7 @@ inline std::vector<std::pair<std::string, Layout>> odd_layouts() {
           {"replicas", make_layout({{0, 1}, {1, 3}, {3, 4}}, {3, 4}, 16, 8)},
           {"interleaved", make_layout({{0, 1}, {1, 2}, {2, 3}, {3, 4}}, {2, 2}, 8, 8, 2)},
           {"V", over({0, 1, 2, 2, 1, 0}, 7)},
-          {"local neighbours", over({0, 0, 1, 1, 0}, 5)},
+          {"local neighbors", over({0, 0, 1, 1, 0}, 5)},
           {"one rank", over({0, 0, 0}, 3)}};
 }
 

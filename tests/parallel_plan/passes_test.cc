@@ -36,7 +36,7 @@ TEST(Expand, RefusesAGeneratorThatForgetsWork) {
   expect_has(error.message(), "0B0 is missing on rank 0");
 }
 
-TEST(MergeInputWeight, MergesNeighboursOnly) {
+TEST(MergeInputWeight, MergesNeighborsOnly) {
   const Layout layout = straight(1, 2);
   const Plan merged = merge_input_weight({parse_plan("0F0,0I0,0W0,0F1,0I1,0W1\n", "text"), layout});
   EXPECT_EQ(to_text(merged), "0F0,0B0,0F1,0B1\n");

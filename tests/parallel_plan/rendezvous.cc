@@ -95,7 +95,7 @@ std::vector<Machine::End> Machine::needs(int rank, int i) const {
   const Kind kind = row[i].kind;
   const int s = row[i].stage, m = row[i].microbatch;
   const Stage& stage = stages_[s];
-  const auto remote = [&](int neighbour) { return neighbour >= 0 && neighbour != rank; };
+  const auto remote = [&](int neighbor) { return neighbor >= 0 && neighbor != rank; };
   std::vector<End> ends;
   const auto need = [&](Kind what) { ends.push_back({rank, find(row, what, s, m)}); };
   if (kind == Kind::F && remote(stage.previous)) need(Kind::RECV_F);

@@ -55,7 +55,7 @@ inline std::vector<NamedLayout> all_layouts(int units, int microbatches, int lea
       {"interleaved", 2, {{over({0, 1, 0, 1}, 0, m)}}},
       {"V", 3, {{over({0, 1, 2, 2, 1, 0}, 0, m)}}},
       {"opposite", 3, {{over({0, 1, 2}, 0, cut(2)), over({2, 1, 0}, cut(2), m)}}},
-      {"local neighbours", 2, {{over({0, 0, 1, 1, 0}, 0, m)}}},
+      {"local neighbors", 2, {{over({0, 0, 1, 1, 0}, 0, m)}}},
       {"interleaved and replicated",
        4,
        {{over({0, 1, 0, 1}, 0, cut(2)), over({2, 3, 2, 3}, cut(2), m)}}},

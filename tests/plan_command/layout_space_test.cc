@@ -117,7 +117,7 @@ TEST(Candidates, ListsBoundThem) {
   EXPECT_THROW(plan_candidates(own, space), Error);
 }
 
-/// Compares the modelled memory with this program's memory, which is known to the byte.
+/// Compares the modeled memory with this program's memory, which is known to the byte.
 TEST(LayoutMemory, IsNearlyThatOfARunOfEveryFamily) {
   double worst = 0;
   for (const RunConfig& config : families())
@@ -136,7 +136,7 @@ TEST(LayoutMemory, IsNearlyThatOfARunOfEveryFamily) {
         problem.machine.device.reserved_bytes = 0;
         WorkTable table(problem);
         const CandidateModel model(problem, candidate, table);
-        const double modelled = model.memory(model.simulated(false).slots).total();
+        const double modeled = model.memory(model.simulated(false).slots).total();
         RunConfig own = config;
         own.parallel.pp = 4, own.parallel.dp = 2, own.parallel.chunks = candidate.chunks;
         own.parallel.schedule = schedule;
@@ -145,11 +145,11 @@ TEST(LayoutMemory, IsNearlyThatOfARunOfEveryFamily) {
           own.parallel.recompute = {recompute == Recompute::full ? "full" : "attention"};
         const PlannedJob run = planned(own, 8);
         const auto exact = static_cast<double>(largest_total(predict_memory(own, run.job, run, 1)));
-        EXPECT_NEAR(modelled / exact, 1, 0.05) << config.model.family << " " << to_text(candidate)
-                                               << ": " << modelled << ", " << exact;
-        worst = std::max(worst, std::abs(modelled / exact - 1));
+        EXPECT_NEAR(modeled / exact, 1, 0.05) << config.model.family << " " << to_text(candidate)
+                                               << ": " << modeled << ", " << exact;
+        worst = std::max(worst, std::abs(modeled / exact - 1));
       }
-  std::printf("memory modelled is at most %.1f%% off\n", 100 * worst);
+  std::printf("memory modeled is at most %.1f%% off\n", 100 * worst);
 }
 
 TEST(MachinePresets, AreWholeAndReadBack) {

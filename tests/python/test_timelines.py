@@ -72,11 +72,11 @@ def assert_tex(text):
     assert "setmainfont" not in text and bare.count("{") == bare.count("}") and bare.count("\\end{pgfpicture}") == 1 and not set("#_&^~\x01") & set(bare)
 
 
-def boxes(figure, colour):
+def boxes(figure, color):
     """Returns left and right of the boxes of a color, as positions in the figure."""
     found = []
     for patch in figure.findobj(PathPatch):
-        if to_hex(patch.get_facecolor()) == colour and patch.get_facecolor()[3] and patch.axes:
+        if to_hex(patch.get_facecolor()) == color and patch.get_facecolor()[3] and patch.axes:
             corners = patch.axes.transData.transform(patch.get_path().vertices).reshape(-1, 5, 2)[:, :, 0]
             found += zip(corners.min(axis=1), corners.max(axis=1))
     return sorted(found)

@@ -160,8 +160,8 @@ DnnGraph Builder::backward() && {
 
   const Tensor dp = scores();
   graph_.matmul(dy, v, dp);
-  const Tensor centred = pointwise(CUDNN_POINTWISE_SUB, dp, delta, scores());
-  const Tensor of_p = pointwise(CUDNN_POINTWISE_MUL, centred, p, scores());
+  const Tensor centered = pointwise(CUDNN_POINTWISE_SUB, dp, delta, scores());
+  const Tensor of_p = pointwise(CUDNN_POINTWISE_MUL, centered, p, scores());
   const Tensor ds = pointwise(CUDNN_POINTWISE_MUL, of_p, scaled, scores());
   graph_.matmul(flipped(ds), q, dk);
 

@@ -12,7 +12,7 @@ int run_study_power(const CommandOptions& options) {
 }
 
 void add_study_power_options(CLI::App& app, CommandOptions& options) {
-  add_text_option(app, "study", "STUDY.toml|FOLDER", "study file, or folder of a started study")
+  add_text_option(app, "study", "STUDY.toml|FOLDER", "study file, or folder of a study that was started")
       ->required();
   add_text_option(app, "--pilot", "STUDY",
                   "study from which to estimate the standard deviation of paired differences");

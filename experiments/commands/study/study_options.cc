@@ -68,7 +68,7 @@ void add_studies_directory(CLI::App& app, std::string& directory) {
 void add_study_file_options(CLI::App& app, StudyFileOptions& options, const std::string& does,
                             const std::string& shows) {
   app.add_option("study", options.file,
-                 "file of the study (see studies.md), or folder of a started study")
+                 "study file (see studies.md), or folder of a study that was started")
       ->type_name("STUDY.toml|FOLDER")
       ->required();
   app.add_option("--set,sets", options.sets, "config keys for all trials, overriding [set]")

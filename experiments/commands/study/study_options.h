@@ -39,7 +39,7 @@ struct NamedStudy {
   std::string toml, folder;
 };
 /// Reads a study from its file, with the folder DIR/NAME and with `sets` overriding its [set], or
-/// from the folder of a started study.
+/// from the folder of a study that was started.
 NamedStudy read_named_study(const StudyFileOptions& options);
 /// Reads the study in a folder.
 NamedStudy read_folder_study(const std::string& folder);

@@ -1,7 +1,7 @@
 """Charts for papers: values that `draw` turns into a matplotlib Figure, which can be restyled; equal charts give identical bytes.
 
-Values that are not finite, or not above 0 on a logarithmic axis, are not drawn. Series are distinguished by colour (Okabe and Ito, 2008)
-and by dashes, markers or hatches, so that charts are readable in greyscale.
+Values that are not finite, or not above 0 on a logarithmic axis, are not drawn. Series are distinguished by color (Okabe and Ito, 2008)
+and by dashes, markers or hatches, so that charts are readable in grayscale.
 """
 import contextlib
 import dataclasses
@@ -30,7 +30,7 @@ _STYLE: typing.Any = rc_params_from_file(pathlib.Path(__file__).with_name("conce
 INK, LINE, SOFT, PAPER, GREY, NO_VALUE = _STYLE["text.color"], _STYLE["grid.color"], "#5c6470", "#ffffff", "#bcc1c9", "#f4f5f7"
 BY_NAME = {"blue": "#0072b2", "orange": "#e69f00", "green": "#009e73", "vermillion": "#d55e00", "sky": "#56b4e9", "pink": "#cc79a7",
            "dark": "#4d545e", "yellow": "#f0e442"}
-COLOURS = tuple(BY_NAME.values())
+COLORS = tuple(BY_NAME.values())
 DASHES = ("-", (0, (4, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)), (0, (2.4, 1.2)))
 MARKERS, HATCHES = "os^DvPX*", ("", "////", "xxxx", "\\\\\\\\", "----")
 LABEL, TICK, NAME, TITLE = _STYLE["axes.labelsize"], _STYLE["font.size"], 6.5, 9.0  # font sizes in points
@@ -66,7 +66,7 @@ class Axis:
 
 @dataclasses.dataclass
 class Series:
-    """A line, bars or stacked parts of one colour, a row of a heat map, or points. `low` and `high` are bounds around y; NaN if absent."""
+    """A line, bars or stacked parts of one color, a row of a heat map, or points. `low` and `high` are bounds around y; NaN if absent."""
     name: str
     x: list[typing.Any]  # numbers, or texts for bars and heat maps
     y: list[float]
@@ -77,7 +77,7 @@ class Series:
     points: list[list[float]] = dataclasses.field(default_factory=list)  # the values whose mean each bar shows
     names: list[str] = dataclasses.field(default_factory=list)  # labels of points
     joined: bool = True  # by a line; false if the values have different measures
-    look: int | None = None  # index of the series whose colour and dashes to use; -1: grey
+    look: int | None = None  # index of the series whose color and dashes to use; -1: grey
 
 
 @dataclasses.dataclass
@@ -86,7 +86,7 @@ class Chart:
     x: Axis = dataclasses.field(default_factory=Axis)
     y: Axis = dataclasses.field(default_factory=Axis)  # for heat maps: the rows
     series: list[Series] = dataclasses.field(default_factory=list)
-    value: Axis = dataclasses.field(default_factory=Axis)  # for the colours of heat maps
+    value: Axis = dataclasses.field(default_factory=Axis)  # for the colors of heat maps
     title: str = ""
     note: str = ""  # below the title
     width: float = COLUMN_INCHES
@@ -134,7 +134,7 @@ def own_style() -> typing.Iterator[None]:
 
 
 def draw(chart: Chart) -> Figure:
-    """Draws the figure, with one Axes and, for a heat map, a second one for its colours."""
+    """Draws the figure, with one Axes and, for a heat map, a second one for its colors."""
     from .chart_marks import DRAWERS, name_points
     with own_style():
         rows = {"heatmap": len(chart.series), "stacks": max((len(series.x) for series in chart.series), default=0)}.get(chart.kind, 0)

@@ -12,7 +12,7 @@ from matplotlib.path import Path
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox, ScaledTranslation
 
-from .chart import (COLOURS, DASHES, GREY, HATCHES, INK, LINE, MARKERS, NAME, NO_VALUE, PAPER, SOFT, TICK, Axis, Chart, Series, held, readable_on,
+from .chart import (COLORS, DASHES, GREY, HATCHES, INK, LINE, MARKERS, NAME, NO_VALUE, PAPER, SOFT, TICK, Axis, Chart, Series, held, readable_on,
                     shortened, text_width)
 from .names import digits_for, number_text, pareto_front
 
@@ -20,7 +20,7 @@ Handles = list[typing.Any]
 
 
 def _of(looks: typing.Sequence[typing.Any], at: int) -> typing.Any:
-    return looks[at % len(looks)] if at >= 0 or looks is not COLOURS else GREY
+    return looks[at % len(looks)] if at >= 0 or looks is not COLORS else GREY
 
 
 def _number(value: float, _: int | None = None) -> str:
@@ -54,15 +54,15 @@ def _lines(axes: Axes, chart: Chart) -> Handles:
     with_bars = [series for series in chart.series if series.low and chart.kind == "lines"]
     for at, series in enumerate(chart.series):
         at = at if series.look is None else series.look
-        colour, x, y = _of(COLOURS, at), chart.x.numbers(series.x), chart.y.numbers(series.y)
+        color, x, y = _of(COLORS, at), chart.x.numbers(series.x), chart.y.numbers(series.y)
         marker = _of(MARKERS, at) if chart.kind == "lines" or not series.joined else "none"
-        line = axes.plot(x, y, color=colour, linestyle=_of(DASHES, at) if series.joined else "none", marker=marker, markeredgecolor=PAPER,
+        line = axes.plot(x, y, color=color, linestyle=_of(DASHES, at) if series.joined else "none", marker=marker, markeredgecolor=PAPER,
                          markeredgewidth=0.4, label=series.name, linewidth=1.3)[0]
         handles += [line] if series.name and not np.isnan(y).all() else []
         if series.low and chart.kind == "curves":
-            axes.fill_between(x, chart.y.numbers(series.low), chart.y.numbers(series.high), color=colour, alpha=0.18, linewidth=0)
+            axes.fill_between(x, chart.y.numbers(series.low), chart.y.numbers(series.high), color=color, alpha=0.18, linewidth=0)
         elif series.low:
-            bars = axes.errorbar(x, y, _spans(chart.y, y, series.low, series.high), fmt="none", ecolor=colour, elinewidth=0.8, capsize=1.8,
+            bars = axes.errorbar(x, y, _spans(chart.y, y, series.low, series.high), fmt="none", ecolor=color, elinewidth=0.8, capsize=1.8,
                                  capthick=0.8)
             shift = (with_bars.index(series) - (len(with_bars) - 1) / 2) * min(3, 14 / len(with_bars))
             for artist in (line, *bars.lines[1], *bars.lines[2]):  # after they are added, so that limits follow the values
@@ -84,7 +84,7 @@ def _bars(axes: Axes, chart: Chart) -> Handles:
     for position, (at, series) in enumerate(drawn):
         y = chart.y.numbers(series.y)
         x = np.array([names.index(name) for name in series.x]) + (position - (len(drawn) - 1) / 2) * width
-        look = {"facecolor": _of(COLOURS, at), "edgecolor": PAPER, "linewidth": 0, "hatch": _of(HATCHES, at), "label": series.name}
+        look = {"facecolor": _of(COLORS, at), "edgecolor": PAPER, "linewidth": 0, "hatch": _of(HATCHES, at), "label": series.name}
         there = ~np.isnan(y)
         axes.bar(x[there], y[there], width, **look)
         axes.bar(x[there], y[there], width, color="none", edgecolor=INK, linewidth=0.4)
@@ -109,7 +109,7 @@ def _stacks(axes: Axes, chart: Chart) -> Handles:
     ends = np.zeros(len(chart.series[0].x))
     for at, series in enumerate(chart.series):
         sizes = np.nan_to_num(np.maximum(chart.x.numbers(series.y), 0))
-        bars = axes.barh(range(len(sizes)), sizes, 0.62, ends, color=_of(COLOURS, at), edgecolor=PAPER, linewidth=0.4, label=series.name)
+        bars = axes.barh(range(len(sizes)), sizes, 0.62, ends, color=_of(COLORS, at), edgecolor=PAPER, linewidth=0.4, label=series.name)
         handles += [bars] if (sizes > 1e-3 * (ends + sizes).max()).any() else []
         ends += sizes
     axes.invert_yaxis()
@@ -182,16 +182,16 @@ def _points(axes: Axes, chart: Chart) -> Handles:
     handles: Handles = []
     before = 0
     for at, series in enumerate(chart.series):
-        spots, colour, marker = _spots(chart, series), _of(COLOURS, at), _of(MARKERS, at)
+        spots, color, marker = _spots(chart, series), _of(COLORS, at), _of(MARKERS, at)
         pale = np.array([bool(front) and before + i not in front for i in range(len(spots))], bool)
         before += len(spots)
         axes.errorbar(spots[:, 0], spots[:, 1], _spans(chart.y, spots[:, 1], series.low, series.high),
-                      _spans(chart.x, spots[:, 0], series.x_low, series.x_high), fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.65)
+                      _spans(chart.x, spots[:, 0], series.x_low, series.x_high), fmt="none", ecolor=color, elinewidth=0.8, alpha=0.65)
         for those, alpha in ((pale, 0.45), (~pale, 1.0)):
-            axes.plot(*spots[those].T, linestyle="none", marker=marker, color=colour, alpha=alpha, label=series.name,
-                      markeredgecolor=INK if alpha == 1 else colour, markeredgewidth=0.5)
+            axes.plot(*spots[those].T, linestyle="none", marker=marker, color=color, alpha=alpha, label=series.name,
+                      markeredgecolor=INK if alpha == 1 else color, markeredgewidth=0.5)
         if series.name and np.isfinite(spots).any():
-            handles.append(Line2D([], [], linestyle="none", marker=marker, color=colour, label=series.name))
+            handles.append(Line2D([], [], linestyle="none", marker=marker, color=color, label=series.name))
     set_numbers(axes.xaxis, chart.x, 58 * chart.width)
     set_numbers(axes.yaxis, chart.y, 120)
     return handles

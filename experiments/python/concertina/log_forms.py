@@ -29,7 +29,7 @@ _PAIR = re.compile(r" *([^|:]+): *([^|]*?) *\|")
 # Prefixes that launchers and loggers add to a line: rank, time, logger name and level.
 _PREFIX = re.compile(r"""\[(?:rank|default)(\d+)\]:\s* | (\d+):\ + | \[\d+,(\d+)\]<std(?:out|err)>:\s* | \[titan\]\s+ | \s+
     | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[-+]\d\d:?\d\d)?\]?\s+ | (?:-\ [\w.]+\ )?-\ INFO\ -\ + | \[?INFO\]?:?\s+""", re.X)
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_COLORS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def _number(name: str) -> tuple[str, str]:
@@ -58,7 +58,7 @@ _COMPILED = [(line, _compiled(line.form)) for line in LINES]
 
 def known_line(text: str) -> tuple[Line, str, dict[str, float]] | None:
     """The form of a printed line, the rank in front of it ("" if absent) and its values; None for other lines."""
-    text, rank, at = _COLOURS.sub("", text).rstrip(), "", 0
+    text, rank, at = _COLORS.sub("", text).rstrip(), "", 0
     while (found := _PREFIX.match(text, at)) is not None:
         rank, at = next(filter(None, found.groups()), rank), found.end()
     for line, pattern in _COMPILED:

@@ -29,10 +29,10 @@ def chart(title: str, series: typing.Sequence[Block], *, x: str = "step", note: 
     return {"kind": "chart", "title": title, "x": x, "series": [one for one in series if one["x"]], "note": note, **more}
 
 
-def line(name: str, x: typing.Sequence[float], y: typing.Sequence[float], colour: str = "blue", **more: typing.Any) -> Block:
+def line(name: str, x: typing.Sequence[float], y: typing.Sequence[float], color: str = "blue", **more: typing.Any) -> Block:
     """A series of a chart. `more`: faint, dash (lengths), points, area, stepped."""
     at, values = reduced(x, y)
-    return {"name": name, "x": at, "y": values, "colour": colour, **more}
+    return {"name": name, "x": at, "y": values, "color": color, **more}
 
 
 def unzipped(points: typing.Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:

@@ -7,7 +7,7 @@ from .run_report import RunFiles
 from .steps import timeline_block
 
 MOST_ROWS, MOST_BARS, MOST_MEMORY_CHARTS = 256, 64, 8
-# The colour and meaning of each cause in parallel/simulate/idle_causes.h.
+# The color and meaning of each cause in parallel/simulate/idle_causes.h.
 CAUSES = {"schedule": ("grey", "warm-up and drain: idle time of the plan with equal stages and instant transfers"),
           "imbalance": ("yellow", "waiting for stages that are slower than the mean of their pipeline, or for slower replicas"),
           "variation": ("sky", "waiting because equal actions had different durations"),
@@ -59,8 +59,8 @@ def _memory_chart(run: RunFiles, at: int, high: float) -> Block:
     rank, mib = run.ranks[at], 1 << 20
     saved = [(ms, one / mib) for ms, one in rank.get("predicted_memory", [])]
     series = [line("saved, predicted", *unzipped(saved), "orange", area=True, stepped=True)]
-    for column, name, colour in ((1, "saved, measured", "blue"), (2, "boundary buffers, measured", "green")):
-        series.append(line(name, *unzipped([(point[0], point[column] / mib) for point in rank.get("memory", [])]), colour, stepped=True))
+    for column, name, color in ((1, "saved, measured", "blue"), (2, "boundary buffers, measured", "green")):
+        series.append(line(name, *unzipped([(point[0], point[column] / mib) for point in rank.get("memory", [])]), color, stepped=True))
     return chart(f"rank {at}: memory, MiB", series, x="ms", high=1.08 * high / mib, note=f"peak {bytes_text(rank['peak']['saved_bytes'])}")
 
 

@@ -104,9 +104,9 @@ def text(result: Result) -> str:
         f"without faults); {result.bits}\n" + f"{one.why}\n" * bool(one.why))
 
 
-def _share_within(name: str, delays: list[float], count: int, colour: str) -> Block:
+def _share_within(name: str, delays: list[float], count: int, color: str) -> Block:
     """The share of `count` faults, in percent, over the seconds after the fault."""
-    return line(name, [0, *sorted(delays)], [100 * at / max(count, 1) for at in range(len(delays) + 1)], colour, stepped=True)
+    return line(name, [0, *sorted(delays)], [100 * at / max(count, 1) for at in range(len(delays) + 1)], color, stepped=True)
 
 
 def content_of(result: Result, mean: float, seed: str) -> Block:

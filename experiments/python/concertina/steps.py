@@ -5,7 +5,7 @@ from .names import counted
 
 Json = dict[str, typing.Any]
 
-# Colour (in chart.py and page.html) and meaning of each kind of work. In greyscale, hatches distinguish W and the optimizer from F, B, I.
+# Color (in chart.py and page.html) and meaning of each kind of work. In grayscale, hatches distinguish W and the optimizer from F, B, I.
 LOOKS = {"forward": ("blue", "F forward"), "backward": ("orange", "B backward (I and W)"), "input": ("pale", "I input gradient"),
          "weight": ("sky", "W weight gradient"), "optimizer": ("pink", "optimizer"), "idle": ("idle", "waiting"),
          "transfer": ("vermillion", "waiting for a transfer"), "reduction": ("green", "waiting for reduction"),
@@ -50,7 +50,7 @@ def _said(panel: Json, known: Json, memory: str) -> Json:
 
 def _notes(given: Json) -> str:
     """Notes on everything that is simplified in the drawing."""
-    text = f"Too many boxes: each of {given['columns']:,} columns has the colour of its longest action. " if given.get("columns") else ""
+    text = f"Too many boxes: each of {given['columns']:,} columns has the color of its longest action. " if given.get("columns") else ""
     most = max((len(panel["rows"]) for panel in given["panels"] if len(panel["rows"]) < panel["ranks"]), default=0)
     return text + f"At most {most} ranks are shown, equally spaced." * (most > 0)
 

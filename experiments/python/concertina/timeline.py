@@ -1,4 +1,4 @@
-"""Draws steps as figures: a panel per schedule, a row per rank, one time axis. In greyscale, lightness distinguishes F, B and I, and hatches the
+"""Draws steps as figures: a panel per schedule, a row per rank, one time axis. In grayscale, lightness distinguishes F, B and I, and hatches the
 rest."""
 import itertools
 import math
@@ -22,7 +22,7 @@ _MARGIN, _STRIP = 5, 18  # points
 _RANK, _CAPTION, _TITLE, _FIGURES = 6.5, 6.2, 8, 7  # font sizes
 _LEAST_NUMBER, _MOST_NUMBER = 3.8, 7
 _OUTLINED = 2.4  # points: for narrower boxes, the critical path is one line
-_COLOUR = {**BY_NAME, "pale": "#f6d28b", "idle": "#f0f1f4"}
+_COLOR = {**BY_NAME, "pale": "#f6d28b", "idle": "#f0f1f4"}
 _HATCHES = {"input": "/////", "weight": "\\" * 5, "optimizer": "xxxxx", "idle": "////"}
 
 
@@ -36,15 +36,15 @@ class Work(typing.NamedTuple):
     part: int = 0  # 1 or 2 for overlapped actions
 
 
-def mixed(colour: str, other: str, share: float) -> str:
-    """`colour` with `share` of `other` mixed in."""
-    return to_hex(tuple((1 - share) * np.array(to_rgb(colour)) + share * np.array(to_rgb(other))))  # type: ignore[arg-type]
+def mixed(color: str, other: str, share: float) -> str:
+    """`color` with `share` of `other` mixed in."""
+    return to_hex(tuple((1 - share) * np.array(to_rgb(color)) + share * np.array(to_rgb(other))))  # type: ignore[arg-type]
 
 
 def shade(kind: str, chunk: int, chunks: int) -> str:
-    """Paler for later stages of a rank. A paler F is still darker than B, also in greyscale."""
+    """Paler for later stages of a rank. A paler F is still darker than B, also in grayscale."""
     share = (0.27 if kind == "forward" else 0.45) * chunk / (chunks - 1) if chunks > 1 else 0
-    return mixed(_COLOUR[LOOKS[kind][0]], PAPER, share)
+    return mixed(_COLOR[LOOKS[kind][0]], PAPER, share)
 
 
 def _add(axes: Axes, shapes: typing.Iterable[typing.Sequence[tuple[float, float]]], **look: typing.Any) -> None:
@@ -58,9 +58,9 @@ def _corners(rectangles: typing.Iterable[Rectangle]) -> typing.Iterator[list[tup
         yield [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
 
 
-def _look(kind: str, colour: str) -> dict[str, typing.Any]:
-    line = GREY if kind == "idle" else mixed(colour, INK, 0.4)
-    return {"facecolor": colour, "edgecolor": line, "linewidth": 0, "hatch": _HATCHES.get(kind)}
+def _look(kind: str, color: str) -> dict[str, typing.Any]:
+    line = GREY if kind == "idle" else mixed(color, INK, 0.4)
+    return {"facecolor": color, "edgecolor": line, "linewidth": 0, "hatch": _HATCHES.get(kind)}
 
 
 class _Picture:
@@ -164,25 +164,25 @@ class _Panel:
         return start, end, top + high / 2 * (part == 2), top + high / (2 if part == 1 else 1)
 
     def _boxes(self, axes: Axes) -> None:
-        _add(axes, _corners(self._rectangle(0, self.makespan, at) for at in range(len(self.rows))), **_look("idle", _COLOUR["idle"]))
+        _add(axes, _corners(self._rectangle(0, self.makespan, at) for at in range(len(self.rows))), **_look("idle", _COLOR["idle"]))
         sizes = {} if self.picture.columns else self._number_sizes()
         looks: dict[tuple[str, int], list[tuple[Work, int]]] = {}
         for at, row in enumerate(self.rows):
             for one in row:
                 looks.setdefault((one.kind, one.chunk), []).append((one, at))
         for (kind, chunk), boxes in looks.items():
-            colour = shade(kind, chunk, self.chunks)
+            color = shade(kind, chunk, self.chunks)
             if self.picture.columns:  # thick lines have half as many points as boxes
                 _add(axes, ([(one.start, at + 0.5), (one.end, at + 0.5)] for one, at in boxes), facecolor="none", capstyle="butt",
-                     edgecolor=colour, linewidth=self.picture.row * (1 - self.picture.gap))
+                     edgecolor=color, linewidth=self.picture.row * (1 - self.picture.gap))
                 continue
             rectangles = [self._rectangle(one.start, one.end, at, one.part) for one, at in boxes]
-            _add(axes, _corners(rectangles), **_look(kind, colour))
+            _add(axes, _corners(rectangles), **_look(kind, color))
             _add(axes, _corners(rectangles), facecolor="none", edgecolor=PAPER, linewidth=0.4)
-            plate = {"facecolor": colour, "edgecolor": "none", "pad": 0.2} if kind in _HATCHES else None  # no lines under the number
+            plate = {"facecolor": color, "edgecolor": "none", "pad": 0.2} if kind in _HATCHES else None  # no lines under the number
             for (one, _), (left, right, top, bottom) in zip(boxes, rectangles):
                 if one.microbatch >= 0 and kind in sizes:
-                    axes.text((left + right) / 2, (top + bottom) / 2, str(one.microbatch), size=sizes[kind], color=readable_on(colour), bbox=plate,
+                    axes.text((left + right) / 2, (top + bottom) / 2, str(one.microbatch), size=sizes[kind], color=readable_on(color), bbox=plate,
                               ha="center", va="center_baseline")
 
     def _number_sizes(self) -> dict[str, float]:
@@ -206,8 +206,8 @@ class _Panel:
             elif row is not None:
                 steps.append((start, end, row))
         if self.picture.columns or any(end - start < _OUTLINED * near for start, end, _ in steps):
-            for colour, thick in ((PAPER, 1.6), (INK, 0.8)):
-                _add(axes, [[(when, row + 0.5) for start, end, row in steps for when in (start, end)]], facecolor="none", edgecolor=colour,
+            for color, thick in ((PAPER, 1.6), (INK, 0.8)):
+                _add(axes, [[(when, row + 0.5) for start, end, row in steps for when in (start, end)]], facecolor="none", edgecolor=color,
                      linewidth=thick)
             return
         boxes = [self._rectangle(*step) for step in steps]

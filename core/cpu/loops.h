@@ -79,7 +79,7 @@ struct HeadRows {
   std::int64_t stride, d;
 };
 
-/// The loops of attention between its bf16 products. Probabilities `p` and score gradients `ds` are
+/// The loops of attention that run between its bf16 matrix products. Probabilities `p` and score gradients `ds` are
 /// zero for masked keys. Kept probabilities have not been scaled.
 struct AttentionLoops {
   // p[rows,keys] = e^(scale s - top of the row), inverse[rows] = 1 / row sums, lse[rows]

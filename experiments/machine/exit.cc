@@ -25,7 +25,7 @@ std::chrono::milliseconds grace(int rank) {
 }
 
 /// If a rank exits before it starts MPI, mpirun prints two paragraphs about it. So every rank
-/// starts MPI, if that succeeds within 10 s, and one rank aborts all of them.
+/// starts MPI and, if that succeeds within 10 s, one rank aborts all of them.
 void start_to_end(MpiEnvironment& mpi, int code) {
   std::thread([code] {
     std::this_thread::sleep_for(std::chrono::seconds(10));

@@ -58,7 +58,7 @@ class SaveStages {
   void begin() { stage_ = Stage::writing; }
   void end() { stage_ = Stage::idle; }
   /// `reports`: the numbers of the ranks that participate in the stage. Returns whether the stage
-  /// has finished; now() is then the next one.
+  /// has finished; if so, now() returns the next stage.
   bool hear(std::span<const double> reports);
 
  private:

@@ -113,7 +113,7 @@ StudyFolder::StudyFolder(const std::string& directory, const StudySpec& spec,
   const std::string& root = paths_.root;
   if (fs::exists(root) && !fs::exists(paths_.study()) && !fs::is_empty(root) &&
       !fs::exists(root + "/study.lock"))
-    throw_input("the folder is neither empty nor that of a study", root,
+    throw_input("the folder is not empty and does not contain a study", root,
                 "an empty folder, or another name for the study");
   make_directories(root);
   lock_ = FileLock(root + "/study.lock", "this study", "wait until it has finished, or stop it");

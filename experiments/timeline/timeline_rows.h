@@ -103,8 +103,8 @@ std::string timeline_grid(const std::vector<TimelinePanel>& panels, const GridLo
 /// `ranks`, `microbatches` and `chunks`, `makespan`, `bubble`, `critical_path` (its computations:
 /// rank, start, end) and `rows`. A row has a `rank` and its `boxes`, lists of kind of work, start
 /// and end; for an action or a known wait also its description; for F, B, I and W also microbatch,
-/// chunk and part. If there are many actions, boxes are runs of columns with only kind, start and
-/// end, and `columns` columns are as long as the longest step: two per point of the picture.
+/// chunk and part. If there are many actions, each box is a run of columns with only kind, start
+/// and end; the longest step has `columns` columns, two per point (1/72 inch) of the picture.
 nlohmann::ordered_json timelines_json(const std::vector<TimelinePanel>& panels, double inches);
 
 /// Returns the activations of the rank that saves the most: `rank`, and `levels`, pairs of a time

@@ -26,7 +26,7 @@ std::string_view trimmed(std::string_view text) {
 
 std::vector<std::string> json_entries(std::string_view text, const std::string& place) {
   const auto refuse = [&] {
-    throw_input(fmt::format("'{}' is not a list of texts or numbers", text.substr(0, 60)), place,
+    throw_input(fmt::format("'{}' is not a list of strings or numbers", text.substr(0, 60)), place,
                 "use a JSON list such as [\"a\", \"b\"]");
   };
   const auto list = parse_json(text);

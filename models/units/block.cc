@@ -220,7 +220,7 @@ UnitCost cost_of(const UnitShape& shape, const BlockSpec& spec) {
   cost.forward_moved += shape.moved((2 * norms + 2 * branches + 1) * shape.width);
   cost.input_moved += shape.moved((4 * norms + 2 * branches + 4) * shape.width);
   if (shape.dropout > 0) cost.dropped = static_cast<double>(shape.elements(1));
-  // If the norm follows the skip, the sum is saved, and recomputing it takes the whole branch.
+  // If the norm follows the skip, the sum is saved, and recomputing it requires the whole branch.
   if (!spec.before()) cost.recompute_flops = cost.forward_flops;
   cost.saved_bytes += slot_bytes<Saved>(shape, spec);
   cost.grad_bytes += slot_bytes<Grads>(shape, spec);

@@ -18,8 +18,8 @@ struct Move {
                        // weights
   std::size_t begin = 0, end = 0;
   int from = 0, to = 0;
-  std::size_t source = bucket;  // bucket that holds the weights; not `bucket` if that starts
-                                // as a copy of another
+  std::size_t source = bucket;  // bucket that holds the weights: another one if `bucket`
+                                // starts as a copy of it
   std::size_t count() const { return end - begin; }
   bool operator==(const Move&) const = default;
 };

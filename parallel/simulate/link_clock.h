@@ -21,7 +21,7 @@ class LinkClock {
     double start = 0, end = 0;
     int behind = -1;  // the message that it waited for, as named by the caller, or -1
   };
-  /// Carries a message whose ends are ready at `ready`; `name` >= 0 identifies it to later ones.
+  /// Carries a message whose sender and receiver are ready at time `ready`. `name` >= 0 names it.
   Passage carry(int from, int to, double bytes, double ready, int name);
 
  private:

@@ -79,8 +79,8 @@ struct HeadRows {
   std::int64_t stride, d;
 };
 
-/// The loops of attention that run between its bf16 matrix products. Probabilities `p` and score gradients `ds` are
-/// zero for masked keys. Kept probabilities have not been scaled.
+/// The attention loops between the bf16 matrix products. Probabilities `p` and score gradients `ds`
+/// are zero for masked keys. Kept probabilities have not been scaled.
 struct AttentionLoops {
   // p[rows,keys] = e^(scale s - top of the row), inverse[rows] = 1 / row sums, lse[rows]
   void (*softmax)(const ScoreTile& tile, float* s, Bf16* p, float* inverse, float* lse);

@@ -50,8 +50,8 @@ void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) 
   const int jobs = spec.launch.jobs;
   std::string text;
   std::vector<int> skipped;
-  int left = 0;
-  double seconds = 0;  // of skipped trials
+  int left = 0, timed = 0;
+  double seconds = 0;  // of skipped trials that recorded a time
   for (const Trial& trial : trials_of(spec)) {
     TrialRecord& before = stored[trial.number];
     const bool failed = before.state == TrialState::failed || before.state == TrialState::timed_out;
@@ -61,7 +61,8 @@ void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) 
                           launch_line(spec, paths, trial, own_program()));
     } else {
       skipped.push_back(trial.number);
-      seconds += before.metrics["trial_s"];
+      if (const auto found = before.metrics.find("trial_s"); found != before.metrics.end())
+        seconds += found->second, ++timed;
     }
   }
   text += method.proposes() ? "the sampler chooses the trials"
@@ -69,8 +70,7 @@ void preview(const StudySpec& spec, const StudyPaths& paths, bool retry_failed) 
   if (jobs > 1) text += fmt::format(", up to {} at a time", jobs);
   if (method.rungs != nullptr) text += "; the search stops some of them early";
   if (!skipped.empty()) text += fmt::format("; skipped as finished: {}", to_ranges(skipped));
-  if (const double mean = seconds / std::max(1.0, static_cast<double>(skipped.size()));
-      left * mean > 0)
+  if (const double mean = seconds / std::max(1, timed); left * mean > 0)
     text += fmt::format("; expected to take {} ({:.3g} s per trial so far)",
                         format_duration(mean * std::ceil(1.0 * left / jobs)), mean);
   print_once(text + "\n");

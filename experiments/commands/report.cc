@@ -1,5 +1,6 @@
 // `concertina report`: declares the options, and computes the data about recorded steps that only
 // this program can compute (--data); Python writes the page.
+#include "core/log.h"
 #include "experiments/commands/group_options.h"
 #include "experiments/report/recorded_metrics.h"
 

@@ -46,8 +46,8 @@ done
 grep -qx 'freeze.units' keys || fail 'the keys were not read'
 
 # An option in a document belongs to the program, to a script of this repository, to mpirun or to Slurm.
-find "$top/experiments" "$top/tests/peers" "$top/tests/papers" "$top"/tests/*.sh "$top"/tests/*.py -name "*.sh" -o -name "*.py" | xargs cat "$top"/tests/bench/*.cc "$top"/tests/bench/*.sh "$top"/tests/integration/pipetransformer_bits.py > scripts
-others='--mpi --nodes --ntasks --time --requeue --no-kill --ntasks-per-node --open-mode --signal --suite --with-ft'
+find "$top/experiments" "$top/tests/peers" "$top/tests/papers" "$top"/tests/*.sh "$top"/tests/*.py -name "*.sh" -o -name "*.py" | xargs cat "$top"/tests/bench/*.cc "$top"/tests/bench/*.py "$top"/tests/bench/*.sh "$top"/tests/integration/pipetransformer_bits.py > scripts
+others='--mpi --nodes --ntasks --time --requeue --no-kill --ntasks-per-node --open-mode --signal --suite --with-ft --mem'
 for document in $docs; do
   for option in $(grep -oE '(^|[^A-Za-z0-9_-])--[a-z][a-z-]+' "$document" | sed 's/^[^-]*//' | sort -u); do
     grep -qE -e "(^|[^a-z-])$option([^a-z-]|\$)" helps scripts || case " $others " in

@@ -159,7 +159,7 @@ refused 'not in range' schedule simulate 1f1b --links machine.toml --boundary-by
 # Costs per stage; a latency instead of links, and the definitions of the bubble in papers.
 printf 'F,I,W\n1,2,3\n4,5,6\n' >stages.csv
 ok 'makespan 36 ' schedule simulate gpipe --ranks 2 --microbatches 2 --costs stages.csv
-refused 'costs of 2 stages, but a pipeline has 4 stages' schedule simulate gpipe --costs stages.csv
+refused 'costs for 2 stages, but a pipeline has 4 stages' schedule simulate gpipe --costs stages.csv
 published='--ranks 8 --microbatches 24 --costs 18.522,18.086,9.337 --latency 0.601'
 ok 'zero_bubble   0.2431' schedule simulate 1f1b $published
 ok 'zero_bubble   0.1585' schedule simulate zb-h1 $published
@@ -420,7 +420,7 @@ for plain in '1f1b --frozen 1' plan.csv 'dualpipe --microbatches 18' 'interleave
     fail "simulate $plain: an unexpected closed form"
 done
 ok 'pipelines have 8 and 10 microbatches; --leaves 6 ' schedule simulate chimera --microbatches 18
-ok 'm/2 go each way: 7.41%' schedule simulate chimera --microbatches 18 --leaves 6
+ok 'm/2 go each way = 7.41%' schedule simulate chimera --microbatches 18 --leaves 6
 refused 'try: --frozen from 0 to 3' schedule simulate 1f1b --frozen 4
 refused 'try: --frozen from 0 to 1' schedule show whole.csv --frozen 2
 refused 'not in range 0 to' schedule check 1f1b --frozen -1

@@ -99,7 +99,7 @@ TEST_F(StudyOnDisk, TwoProcessesDoNotRunOneStudy) {
 TEST_F(StudyOnDisk, AFolderThatIsNoStudyIsLeftAlone) {
   fs::create_directory(path());
   std::ofstream(path() + "/thesis.tex") << "words";
-  expect_has(refusal([&] { StudyFolder(path(), study(), kStudy); }), "not a study");
+  expect_has(refusal([&] { StudyFolder(path(), study(), kStudy); }), "does not contain a study");
   EXPECT_FALSE(fs::exists(path() + "/study.toml"));
   expect_has(refusal([&] { read_study(path()); }), "not the folder of a study");
 }

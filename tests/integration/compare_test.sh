@@ -67,7 +67,7 @@ compare 0 runs/one runs/text --same
 says "the same losses over 12 steps; loss of step 7 is not a number in a log: 'text'; the same final state"
 head -c 40 runs/one/result.json >runs/text/result.json
 compare 0 runs/one runs/text
-says 'runs/text/result.json: skipped: not valid JSON'
+says 'runs/text/result.json: skipped: invalid JSON'
 
 refused "at least two runs" compare runs/one
 refused "twice" compare runs/one runs/../runs/one

@@ -19,7 +19,7 @@ assert said["freezes"] >= 2 and said["cached_samples"] > 0, said
 EOF
 done
 run 2 "${common[@]}" elastic.policy=pipetransformer parallel.pp=2
-grep -q "1 change of the layout" out && grep -q "bit-identical in both runs" out || die "text: $(cat out)"
+grep -q "1 change to the layout" out && grep -q "bit-identical in both runs" out || die "text: $(cat out)"
 refused "a batch that grows with the replicas" "${common[@]}" elastic.policy=predicted elastic.batch=grows
 refused "no data to train on" verify --run model.layers=2 run.steps=2
 [ ! -e runs ] || die "verify created a run directory"

@@ -383,10 +383,10 @@ def test_the_headline_is_no_best_that_may_be_chance(study, tmp_path, program):
     results = concertina.study_results(study(GRID, [(settings, {"tokens_per_s": 1.0}) for settings in SCHEDULES]))
     options = {"by": ["parallel.schedule"], "metrics": ["tokens_per_s"]}
     for run in results.runs:
-        run.figures["tokens_per_s"] = 1000.0 + 7 * int(run.settings["run.seed"]) + (500 + run.number) * (run.number % 2 == 0)
+        run.metrics["tokens_per_s"] = 1000.0 + 7 * int(run.settings["run.seed"]) + (500 + run.number) * (run.number % 2 == 0)
     assert ["zb-v", "the best mean Tokens/s: 1518"] in next(blocks(study_content(results, tmp_path, **options), "tiles"))["tiles"]
     for run in results.runs:
-        run.figures["tokens_per_s"] = 1000.0 + run.number % 4
+        run.metrics["tokens_per_s"] = 1000.0 + run.number % 4
     assert "no clear best" in said(study_content(results, tmp_path, **options))
 
 

@@ -28,7 +28,7 @@ def depths(dice=None, folder=None):
     dice, results = dice or random.Random(1), StudyResults("depths", axes=["parallel.schedule", "parallel.pp", "run.seed"])
     for schedule, pp, seed in itertools.product(("1f1b", "zb-v"), (1, 2, 4), (1, 2, 3)):
         run = RunSummary(len(results.runs) + 1, {"parallel.schedule": schedule, "parallel.pp": str(pp), "run.seed": str(seed)}, "done", facts=dict(FACTS))
-        run.figures = {"tokens_per_s": 100.0 * pp + dice.uniform(0, 9), "peak_bytes": float((8 << 20) / pp), "validation_loss": dice.uniform(2, 3),
+        run.metrics = {"tokens_per_s": 100.0 * pp + dice.uniform(0, 9), "peak_bytes": float((8 << 20) / pp), "validation_loss": dice.uniform(2, 3),
                        "train_s": dice.uniform(9, 10) / pp, "recorded.median_step_ms": 10.0, "recorded.bubble": 0.25, "bubble": 0.2,
                        "recorded.bubble_causes.schedule": 0.2, "recorded.bubble_causes.transfer": 0.05}
         if folder:
@@ -55,7 +55,7 @@ def test_lines_are_the_means_of_the_table(spread):
     results = depths()
     plot = concertina.plot(results, y="tokens_per_s", spread=spread)
     table = make_table(results, TableOptions(metrics=["tokens_per_s"]))
-    cells = {row.group.values: row.cells[0].figures() for row in table.rows}
+    cells = {row.group.values: row.cells[0].numbers() for row in table.rows}
     drawn = lines_of(plot.figure())
     assert list(drawn) == ["1f1b", "zb-v"] and plot.chart.x.scale == "log2"
     for series in plot.chart.series:
@@ -69,14 +69,14 @@ def test_lines_are_the_means_of_the_table(spread):
 
 def test_bars_and_heat_maps_have_the_means_and_single_trials():
     results = depths()
-    means = {key: sum(run.figures["tokens_per_s"] for run in runs) / 3 for key, runs in groups(results, "parallel.schedule", "parallel.pp").items()}
+    means = {key: sum(run.metrics["tokens_per_s"] for run in runs) / 3 for key, runs in groups(results, "parallel.schedule", "parallel.pp").items()}
     plot = concertina.plot(results, x="parallel.schedule", y="tokens_per_s")
     axes = plot.figure().axes[0]
     heights = [bar.get_height() for bar in axes.containers[0]] + [bar.get_height() for bar in axes.containers[3]]
     assert plot.kind == "bars" and [series.name for series in plot.chart.series] == ["pp=1", "pp=2", "pp=4"]
     assert heights == pytest.approx([means[name, pp] for pp in "12" for name in ("1f1b", "zb-v")])
     assert [text.get_text() for text in axes.get_xticklabels()] == ["1f1b", "zb-v"]
-    assert plot.chart.series[0].points[1] == [run.figures["tokens_per_s"] for run in groups(results, "parallel.schedule", "parallel.pp")["zb-v", "1"]]
+    assert plot.chart.series[0].points[1] == [run.metrics["tokens_per_s"] for run in groups(results, "parallel.schedule", "parallel.pp")["zb-v", "1"]]
     heat = concertina.plot(results, x="parallel.schedule", y="tokens_per_s", kind="heatmap")
     cells = heat.figure().axes[0].collections[0].get_array()
     assert list(numpy.ravel(cells)) == pytest.approx([means[name, pp] for pp in "124" for name in ("1f1b", "zb-v")])
@@ -133,11 +133,11 @@ def test_missing_is_not_drawn():
     results = depths()
     for run in groups(results, "parallel.schedule", "parallel.pp")["1f1b", "2"]:
         run.state = "failed"
-    results.runs[0].figures["tokens_per_s"] = math.nan
-    results.runs[1].figures.pop("tokens_per_s")
+    results.runs[0].metrics["tokens_per_s"] = math.nan
+    results.runs[1].metrics.pop("tokens_per_s")
     plot = concertina.plot(results, y="tokens_per_s")
     first = plot.chart.series[0]
-    assert first.x == [1, 2, 4] and first.y[0] == results.runs[2].figures["tokens_per_s"] and math.isnan(first.y[1])
+    assert first.x == [1, 2, 4] and first.y[0] == results.runs[2].metrics["tokens_per_s"] and math.isnan(first.y[1])
     assert plot.notes[:2] == ["15 of 18 trials are done; the others are not drawn", "tokens_per_s has no finite value in trials 1-2: not drawn"]
     logarithmic = Chart("bars", y=Axis("y", scale="log"), series=[Series("a", ["p", "q", "r"], [-1, 0, 3.0]), Series("b", ["p"], [math.inf])])
     assert [bar.get_height() for bar in draw(logarithmic).axes[0].containers[0]] == [3]
@@ -161,7 +161,7 @@ def test_unlike_measures_are_not_drawn_as_comparable():
 def test_stopped_trials_are_other_lines():
     results = depths()
     for run in results.runs:
-        run.state, run.figures["steps"] = ("stopped", 4.0) if run.settings["run.seed"] == "3" else ("done", 36.0)
+        run.state, run.metrics["steps"] = ("stopped", 4.0) if run.settings["run.seed"] == "3" else ("done", 36.0)
     assert "--stopped draws those that the search stopped" in concertina.plot(results, y="tokens_per_s").notes[0]
     plot = concertina.plot(results, y="tokens_per_s", stopped=True)
     assert [series.name for series in plot.chart.series] == ["1f1b steps=36", "1f1b steps=4", "zb-v steps=36", "zb-v steps=4"]
@@ -171,7 +171,7 @@ def test_stopped_trials_are_other_lines():
     (["1e-3", "3e-3", "1e-2"], "log"), (["1", "5", "10"], "linear"), (["0.1", "0.2", "0.3"], "linear"), (["0", "0.001", "1"], "linear"),
     (["1", "2"], "log2"), (["-1", "8"], "linear")])
 def test_values_that_are_spread_like_a_logarithm_have_one(values, scale):
-    runs = [RunSummary(at, {"optimizer.lr": value}, "done", figures={"loss": 1.0}) for at, value in enumerate(values)]
+    runs = [RunSummary(at, {"optimizer.lr": value}, "done", metrics={"loss": 1.0}) for at, value in enumerate(values)]
     assert concertina.plot(StudyResults("x", axes=["optimizer.lr"], runs=runs)).chart.x.scale == scale
 
 

@@ -10,7 +10,7 @@ def point(ranks, microbatches, trials, seconds=0.25):
 
 
 def report(points, steps):
-    runs = {trial: RunSummary(trial, figures={"median_step_ms": step, "load": 0.5, "recorded.bubble": 0.25, "recorded.bubble_causes.schedule": 0.2,
+    runs = {trial: RunSummary(trial, metrics={"median_step_ms": step, "load": 0.5, "recorded.bubble": 0.25, "recorded.bubble_causes.schedule": 0.2,
                                               "recorded.bubble_causes.transfer": 0.05}) for trial, step in steps.items()}
     return make_report({"mode": "strong", "points": points}, runs)
 

@@ -69,7 +69,7 @@ def test_open_trials_are_in_the_table(study):
 @pytest.mark.parametrize("seed", range(10))
 def test_the_order_in_which_trials_finished_is_nothing(seed):
     dice = random.Random(seed)
-    runs = [RunSummary(at, settings, "done", figures=figures) for at, (settings, figures) in enumerate(grid(dice), 1)]
+    runs = [RunSummary(at, settings, "done", metrics=figures) for at, (settings, figures) in enumerate(grid(dice), 1)]
     axes, results = ["parallel.schedule", "run.seed"], []
     for _ in range(3):
         dice.shuffle(runs)
@@ -134,7 +134,7 @@ def test_runs_that_record_no_program_are_named_once(tmp_path):
 @pytest.mark.parametrize("name", ["a|b", "<b>", "50%_$&#{}", "größe µ", "\x07\n", "[x]*", "\\"])
 def test_markup_is_well_formed(name):
     runs = [RunSummary(at, {"arm": name if at % 2 else "z", "run.seed": str(at)}, "failed" if at == 4 else "done", f"{name}\n",
-                       figures={"loss": 1.0 * at}) for at in range(1, 5)]
+                       metrics={"loss": 1.0 * at}) for at in range(1, 5)]
     table = make_table(StudyResults("x", axes=["arm", "run.seed"], runs=runs), TableOptions())
     for form, cells in itertools.product(FORMATS, CELLS):
         text = table_text(table, form, cells)

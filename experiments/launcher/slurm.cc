@@ -91,7 +91,7 @@ std::vector<Host> slurm_hosts(bool by_mpirun) {
   constexpr const char* kFix = "--hosts node1:4,node2:4";
   for (const char* program : {"scontrol", by_mpirun ? "srun" : "scontrol"})
     if (find_program(program).empty())
-      throw_input(fmt::format("this Slurm job has {} nodes, but to use them, {} must be on PATH",
+      throw_input(fmt::format("this Slurm job has {} nodes, but {} is not on PATH",
                               slurm_nodes(), program),
                   "SLURM_JOB_NUM_NODES", fmt::format("{}, to specify the hosts", kFix));
   const std::string nodes = slurm_variable("SLURM_JOB_NODELIST");

@@ -160,7 +160,7 @@ apart "reads a different model than rank 0" x
 cp -r "$published/gpt2" wrong
 printf '\0\0\300\177' | dd of=wrong/model.safetensors bs=1 seek="$(($(stat -c %s wrong/model.safetensors) - 4))" \
   conv=notrunc status=none
-refused "contain a NaN, infinity" checkpoint import wrong --out runs/wrong
+refused "contain NaN, infinity" checkpoint import wrong --out runs/wrong
 [ ! -e runs/wrong/config.toml ] || die "a rejected import left files"
 
 refused "no such file or directory" checkpoint export runs/none --out x

@@ -254,7 +254,7 @@ def to_tensorboard(runs: typing.Iterable[Run | str], directory: str | pathlib.Pa
             for step, time, metrics in points_of(run):
                 for name, value in metrics.items():
                     writer.add_scalar(name, value, step, walltime=time or None)
-                last |= figures
+                last |= metrics
             params = {key: value if isinstance(value, (int, float, str, bool)) else str(value) for key, value in run.config.items()}
             writer.add_hparams(params, last, name="hparams")  # a separate folder, since file names only differ by the second
     return directory

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import stat
 import sys
 import typing
@@ -76,6 +77,16 @@ def _refuse(constant: str) -> None:
 
 
 _LOADS = json.JSONDecoder(parse_constant=_refuse).decode  # NaN and Infinity are not JSON
+
+
+def pass_warnings(text: str) -> None:
+    """Prints warnings of the program, except about files that this process has already warned of, which it then does not repeat either."""
+    for line in text.splitlines(keepends=True):
+        path = pathlib.Path(named[1]) if (named := re.search(r" warning (.+?): skipped", line)) else None
+        if path not in _WARNED:
+            sys.stderr.write(line)
+        if path:
+            _WARNED.add(path)
 
 
 def objects_in(text: str, path: pathlib.Path) -> list[dict[str, typing.Any]]:

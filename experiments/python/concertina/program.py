@@ -11,11 +11,11 @@ import os
 import pathlib
 import shutil
 import subprocess
-import sys
 import tempfile
 import typing
 
 from .errors import InputError, library
+from .files import pass_warnings
 
 if typing.TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +44,7 @@ def call(*words: object) -> str:
         if "--json" in words:
             call(*(word for word in words if word != "--json"))  # raises the same error as text
         raise ProgramError((done.stderr or done.stdout).strip()[-4000:] or f"exit code {done.returncode}: concertina {words}", done.returncode)
-    sys.stderr.write(done.stderr * ("--json" in words))  # warnings, such as of a damaged file
+    pass_warnings(done.stderr * ("--json" in words))  # such as of a damaged file
     return done.stdout
 
 

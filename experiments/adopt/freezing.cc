@@ -33,7 +33,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FreezeSums, steps, loss, lr, squares, finite)
 
 namespace {
 
-__extension__ typedef __int128 Wide;
+__extension__ typedef __int128 Wide;  // NOLINT(modernize-use-using): as GCC spells it
 
 /// Bits of the integer to which a block's sum is scaled; 2^35 such sums can be added.
 constexpr int kBits = 90;

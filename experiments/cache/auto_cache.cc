@@ -21,7 +21,7 @@ constexpr const char* kOtherBits =
 
 }  // namespace
 
-AutoCache::AutoCache(Trainer& trainer, Options options)
+AutoCache::AutoCache(Trainer& trainer, const Options& options)
     : trainer_(trainer),
       decided_(options.decided),
       source_(options.dataset, data_seed(trainer.config()), trainer.config().batch.global),

@@ -43,7 +43,7 @@ class AutoCache final : public FrozenOutputs {
 
   /// Creates the files and measures their speed. `trainer` must have been started and must outlive
   /// this object, which it queries from now on. Requires uses_cache(). Collective.
-  AutoCache(Trainer& trainer, Options options);
+  AutoCache(Trainer& trainer, const Options& options);
   ~AutoCache() override;
   AutoCache(const AutoCache&) = delete;
   AutoCache& operator=(const AutoCache&) = delete;

@@ -45,15 +45,15 @@ std::optional<ByteSize> parse_byte_size(std::string_view text) {
   if (unit_at == std::string_view::npos) return std::nullopt;
   const ByteUnit* const unit = find_unit(text.substr(unit_at));
   if (unit == nullptr) return std::nullopt;
-  const char* const last = number.data() + number.size();
+  const char *const first = number.data(), *const last = first + number.size();
   // Parse whole numbers as integers: a double would lose the low bits of large numbers.
   std::int64_t whole = 0;
-  if (const auto [rest, error] = std::from_chars(number.data(), last, whole); rest == last)
+  if (const auto [rest, error] = std::from_chars(first, last, whole); rest == last)
     return error == std::errc() && whole < kTooManyBytes / unit->bytes
                ? std::optional(ByteSize{whole * unit->bytes})
                : std::nullopt;
   double value = 0;
-  const auto [rest, error] = std::from_chars(number.data(), last, value);
+  const auto [rest, error] = std::from_chars(first, last, value);
   const double bytes = std::floor(value * static_cast<double>(unit->bytes));
   if (rest != last || error != std::errc() || bytes >= static_cast<double>(kTooManyBytes))
     return std::nullopt;

@@ -13,7 +13,7 @@ struct StudyCollectCommand : CommandOptions {
 
 int collect_study(const StudyCollectCommand& options) {
   const auto [spec, toml, directory] = read_folder_study(options.study);
-  StudyFolder(directory, spec, toml);  // writes results.csv from the records
+  const StudyFolder folder(directory, spec, toml);  // writes results.csv from the records
   return run_in_python(*options.app);
 }
 

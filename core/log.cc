@@ -37,7 +37,7 @@ void write(Level level, fmt::string_view format, fmt::format_args arguments) noe
     const auto as =
         static_cast<spdlog::level::level_enum>(static_cast<int>(level) + SPDLOG_LEVEL_DEBUG);
     if (logger.should_log(as)) logger.log(as, fmt::vformat(format, arguments));
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): drops the line
+  } catch (const std::exception&) {  // out of memory: drop the line and continue
   }
 }
 

@@ -51,7 +51,7 @@ toml::table parse_value(const std::string& name, const std::string& value, const
   try {
     toml::table table = toml::parse("value = " + value);
     if (table.size() == 1) return table;
-  } catch (const toml::parse_error&) {  // NOLINT(bugprone-empty-catch): reported below
+  } catch (const toml::parse_error&) {
   }
   throw_input(fmt::format("cannot parse {} = {}", name, value),
               fmt::format("{}: {}", source.name(), name),

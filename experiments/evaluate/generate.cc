@@ -54,8 +54,10 @@ std::int32_t sample(std::span<const float> logits, double temperature, float uni
   for (const float logit : logits)
     sum += weights.emplace_back(std::exp((static_cast<double>(logit) - *top) / temperature));
   double left = sum * static_cast<double>(uniform);
-  for (std::size_t i = 0; i < weights.size(); ++i)
-    if ((left -= weights[i]) < 0) return static_cast<std::int32_t>(i);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    left -= weights[i];
+    if (left < 0) return static_cast<std::int32_t>(i);
+  }
   return static_cast<std::int32_t>(weights.size()) - 1;
 }
 

@@ -165,7 +165,7 @@ std::vector<std::string> cpu_instruction_sets() {
   const std::set<std::string> known{"avx2", "avx512f", "avx512_bf16", "amx_bf16"};
   std::vector<std::string> sets;
   for (std::string flag; flags >> flag;)
-    if (known.count(flag) > 0) sets.push_back(flag);
+    if (known.contains(flag)) sets.push_back(flag);
   return sets;
 }
 
@@ -175,7 +175,7 @@ std::optional<MemoryBytes> memory(const std::string& root) {
   std::string key, unit;
   for (std::uint64_t kib = 0; file >> key >> kib; std::getline(file, unit))
     fields[key] = kib * 1024;
-  if (fields.count("MemTotal:") == 0 || fields.count("MemAvailable:") == 0) return std::nullopt;
+  if (!fields.contains("MemTotal:") || !fields.contains("MemAvailable:")) return std::nullopt;
   MemoryBytes bytes{fields["MemTotal:"], fields["MemAvailable:"]};
   for (const GroupMemory& group : group_memories(root)) {
     if (group.limit >= static_cast<double>(fields["MemTotal:"])) continue;

@@ -60,6 +60,7 @@ int find_build_id(dl_phdr_info* object, std::size_t, void* result) {
   for (int i = 0; i < object->dlpi_phnum && text.empty(); ++i) {
     const ElfW(Phdr)& part = object->dlpi_phdr[i];
     if (part.p_type != PT_NOTE) continue;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the linker gives addresses as integers
     const auto* begin = reinterpret_cast<const char*>(object->dlpi_addr + part.p_vaddr);
     text = build_id_in(begin, begin + part.p_memsz);
   }

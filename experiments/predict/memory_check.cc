@@ -60,7 +60,7 @@ std::map<std::string, Sharers> gather_sharers(std::size_t wanted, Trainer& train
                                     {"shared", on_gpu(trainer) ? 0 : shared}});
   std::map<std::string, Sharers> pools;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank]["pool"] == "") continue;
+    if (all[rank]["pool"].get<std::string>().empty()) continue;
     Sharers& sharers = pools[all[rank]["pool"]];
     const std::size_t free = all[rank]["free"];
     sharers.free = sharers.ranks.empty() ? free : std::min(sharers.free, free);

@@ -65,7 +65,7 @@ class MoveProbe {
     return timed([&] { blocks_.clear(); });
   }
   /// The total size of the blocks that fit into bytes().
-  double new_bytes() const { return static_cast<double>(bytes_ / block_ * block_); }
+  double new_bytes() const { return static_cast<double>(bytes_ - bytes_ % block_); }
 
  private:
   template <class Body>

@@ -35,8 +35,8 @@ constexpr const char* kStageCostsHint =
 
 double seconds_of(std::string_view word, const std::string& place, const std::string& fix) {
   double value = 0;
-  const char* end = word.data() + word.size();
-  const auto [parsed, error] = std::from_chars(word.data(), end, value);
+  const char *const begin = word.data(), *const end = begin + word.size();
+  const auto [parsed, error] = std::from_chars(begin, end, value);
   if (error != std::errc{} || parsed != end || !is_valid_value(value))
     throw_input(fmt::format("'{}' is not a number of seconds", word.substr(0, 40)), place, fix);
   return value;

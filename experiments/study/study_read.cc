@@ -60,7 +60,7 @@ EquivalenceClaim read_claim(const TomlSource& source, const toml::node& node) {
   if (claim.metric.empty() || !(claim.margin > 0))
     table.refuse("[equivalence] requires a metric and a margin",
                  "metric = \"validation_accuracy\" and margin = 0.005, in the metric's own unit");
-  if (const std::size_t equals = baseline.find('='); equals == 0 || equals == baseline.npos)
+  if (const std::size_t equals = baseline.find('='); equals == 0 || equals == std::string::npos)
     table.refuse(fmt::format("the baseline '{}' is not COLUMN=VALUE", baseline),
                  "baseline = \"arm=static\"");
   claim.baseline = {baseline};

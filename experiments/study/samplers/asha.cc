@@ -101,7 +101,7 @@ class AshaSampler : public Sampler {
     for (const auto& [number, cost] : reached_[rung]) order.emplace_back(cost, number);
     std::ranges::sort(order);
     std::size_t most = order.size() / static_cast<std::size_t>(factor_);
-    if (last && order.size() > 0) most = std::max<std::size_t>(1, most);
+    if (last && !order.empty()) most = std::max<std::size_t>(1, most);
     for (std::size_t i = 0; i < most; ++i) {
       const auto [cost, number] = order[i];
       if (cost < kWorst && !ended_.contains(number) && !promoted_.contains({rung, number}))

@@ -97,7 +97,7 @@ CourseInput input_of(const LadderRun& run, const RunConfig& config) {
       .forecast = run.forecast};
 }
 
-/// The epochs predicted for [freeze], [elastic] and [cache] of `config`; progress messages name `what`.
+/// The epochs predicted for [freeze], [elastic] and [cache] of `config`. Progress names `what`.
 std::vector<CourseEpoch> epochs_of(const LadderRun& run, const RunConfig& config,
                                    const std::string& what) {
   CourseInput input = input_of(run, config);

@@ -126,6 +126,16 @@ void check_policy(const RunConfig& config) {
   if (!layers_follow(config)) rules_for(config, config.model.layers, config.model.layers);
 }
 
+void check_lora(const RunConfig& config) {
+  for (const std::string& target : config.lora.targets)
+    if (std::ranges::find(kLoraTargets, target) == kLoraTargets.end())
+      throw_input(fmt::format("'{}' is not a linear map that can have an adapter", target),
+                  config.where("lora.targets"), "one or more of: " + list_of(kLoraTargets));
+  if (config.lora.targets.empty())
+    throw_input("lora.targets is empty", config.where("lora.targets"),
+                "one or more of: " + list_of(kLoraTargets));
+}
+
 /// Runs the data format's checks on its options.
 void check_format(const RunConfig& config) {
   const DatasetFormat& format = find_format(config.data.format);

@@ -10,6 +10,7 @@
 #include "experiments/config/byte_size.h"
 #include "experiments/hugging_face/exported_files.h"
 #include "experiments/hugging_face/kept_files.h"
+#include "experiments/hugging_face/merged_weights.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/hugging_face/stored_run.h"
 #include "experiments/run/best_commit.h"
@@ -142,7 +143,7 @@ int run_checkpoint_export(const ExportOptions& options) {
     if (!options.force) require_nothing_at((fs::path(options.out) / name).string(), kForceExport);
   write_published(
       options.out, run.config, options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32,
-      [&](const std::string& ours, std::span<float> out) { reader.read(ours, "weight", 0, out); },
+      [&](const std::string& ours, std::span<float> out) { read_merged(reader, ours, out); },
       most, untied_table(reader, run.config));
   for (const auto& [name, text] : others)
     atomic_replace((fs::path(options.out) / name).string(), text);

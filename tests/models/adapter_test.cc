@@ -55,7 +55,7 @@ Trained train(const std::string& family, const ModelConfig& config, Weights& wei
   for (int m = 0; m < kMicrobatches; ++m) {
     std::vector<Buffer> fields;
     for (const Field& field : fields_of(model->spec()))
-      fields.push_back(data.integers(2 * field.count(), field.name == "lengths" ? 8 : 0,
+      fields.push_back(data.integers(2 * field.elements(), field.name == "lengths" ? 8 : 0,
                                      field.name == "lengths"  ? 8
                                      : field.name == "tokens" ? 36
                                                               : 1));

@@ -30,6 +30,7 @@ struct ExportOptions : CheckpointOptions {
   std::string out, type = "float32";
   std::string shard_size = "0";          // of transformers files; 0: one file
   bool onnx = false;                     // instead of transformers files
+  bool peft = false;                     // the adapters alone
   std::string inline_limit = "256 MiB";  // of ONNX
   bool force = false;                    // replace the contents of `out`
   bool newest = false;                   // export the newest checkpoint instead of the best
@@ -195,6 +196,7 @@ void add_export_options(CLI::App& app, ExportOptions& options) {
                      "maximum file size, such as 2GB; larger models are split and get an index; "
                      "0: one file; not for --onnx")
       ->type_name("SIZE");
+  app.add_flag("--peft", options.peft, "export only the adapters ([lora]), for PEFT");
   app.add_flag("--onnx", options.onnx, "export an ONNX model (opset 17)");
   add_default_option(
       app, "--inline-limit", options.inline_limit,

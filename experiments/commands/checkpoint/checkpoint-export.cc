@@ -101,7 +101,7 @@ int run_onnx_export(const ExportOptions& options) {
   const StoredRun run = stored_run_of(options);
   const RunConfig& config = run.config;
   CheckpointReader checkpoint = open_stored(run);
-  const Graph graph = model_of(config)->describe(!untied_table(checkpoint, config).empty());
+  const Graph graph = model_of(without_adapters(config))->describe(!untied_table(checkpoint, config).empty());
   require_shapes(checkpoint, graph);
   const std::uint64_t most_inline = inline_limit(options.inline_limit);
   const std::string file = model_file(options.out);

@@ -138,7 +138,7 @@ DnnGraph Builder::forward() && {
 }
 
 // delta = row sums of dy * y; p = exp(s - lse), dv = p^T dy; ds = scale p (dy v^T - delta), dk =
-// ds^T q, dq = ds k. The factor of 1 is where a graph with dropout has its factor.
+// ds^T q, dq = ds k. The factor of 1 takes the place of dropout's factor.
 DnnGraph Builder::backward() && {
   const std::int64_t C = width();
   const Tensor q = matrix(kQ, 3 * C), k = transposed(kK, 3 * C), v = transposed(kV, 3 * C);

@@ -80,7 +80,7 @@ _LOADS = json.JSONDecoder(parse_constant=_refuse).decode  # NaN and Infinity are
 
 
 def pass_warnings(text: str) -> None:
-    """Prints warnings of the program, except about files that this process has already warned of, which it then does not repeat either."""
+    """Prints the program's warnings, so that each file with skipped lines is named once, by the program or by this process."""
     for line in text.splitlines(keepends=True):
         path = pathlib.Path(named[1]) if (named := re.search(r" warning (.+?): skipped", line)) else None
         if path not in _WARNED:

@@ -124,7 +124,8 @@ UnitShape unit_shape(const ModelConfig& config) {
           config.dropout,
           config.label_smoothing,
           config.attention_dropout,
-          config.packed};
+          config.packed,
+          config.lora};
 }
 
 std::unique_ptr<Unit> Model::make_unit(int index, Backend& backend) const {
@@ -176,6 +177,7 @@ std::unique_ptr<Model> ModelPlan::build() && {
   const std::size_t digits = std::max<std::size_t>(3, std::to_string(units.size() - 1).size());
   for (std::size_t u = 0; u < units.size(); ++u)
     units[u].name = fmt::format("{:0{}}.{}", u, digits, units[u].name);
+  if (is_adapted(model_.spec_)) freeze_base(model_.spec_);
   freeze_tensors(model_.spec_, config_.untrained);
   choose_recompute(model_.spec_, config_.recompute);
   return std::make_unique<Model>(std::move(model_));

@@ -40,6 +40,7 @@ struct ModelConfig {
   double init_std = 0.02;     // standard deviation of the initial weights
   std::vector<std::string> untrained{};  // see freeze_tensors()
   bool packed = false;                   // a sample may contain several documents (starts_field())
+  LoraSpec lora{};                       // adapters; rank 0: none
   OptionValues options{};                // family options; make_model() adds omitted ones
 };
 

@@ -136,8 +136,13 @@ void ModelStage::place_memory() {
 
 std::size_t ModelStage::packed_bytes() const {
   std::size_t bytes = 0;
-  for (const Slot& slot : slots_) bytes += align_up(slot.unit->memory().packed_bytes);
-  return bytes;
+  std::size_t scratch = 0;
+  for (const Slot& slot : slots_) {
+    const UnitMemory memory = slot.unit->memory();
+    bytes += align_up(memory.packed_bytes);
+    scratch = std::max(scratch, memory.pack_scratch);
+  }
+  return bytes + scratch;
 }
 
 void ModelStage::attach(std::span<const View> weights, void* packed) {
@@ -153,6 +158,7 @@ void ModelStage::attach(std::span<const View> weights, void* packed) {
     slot.unit->attach(views, at);
     at += align_up(slot.unit->memory().packed_bytes);
   }
+  pack_scratch_ = at;
 }
 
 View ModelStage::activation(void* at) const {
@@ -217,6 +223,7 @@ void ModelStage::weight_gradient(std::size_t slot, const MicrobatchIo& io, const
   const Slot& s = slots_[slot];
   for (const int bucket : s.trained)
     if (skipped_[static_cast<std::size_t>(bucket)]) return;
+  if (s.trained.empty()) return done(slot, Pass::weight);
   const int unit = first_ + static_cast<int>(slot);
   gradients_.assign(s.parameters.size(), {});
   for (const int bucket : s.trained) {
@@ -283,7 +290,7 @@ View ModelStage::logits(const MicrobatchIo& io) const {
 }
 
 void ModelStage::pack(std::size_t slot) {
-  run(slot, Pass::pack, {}, {}, [&] { slots_[slot].unit->pack(); });
+  run(slot, Pass::pack, {}, {}, [&] { slots_[slot].unit->pack(pack_scratch_); });
 }
 
 void ModelStage::refresh_trained() {

@@ -123,6 +123,7 @@ class ModelStage final : public Stage {
   void* workspace_ = nullptr;
   /// Edges between frozen units, followed by the memory of one unit that saves nothing.
   void* forward_scratch_ = nullptr;
+  void* pack_scratch_ = nullptr;  // after the packed weights
   UnitObserver* observer_ = nullptr;
   SkippedBuckets skipped_;
   std::vector<UnitGradient> gradients_;  // for one unit; reused to avoid allocation

@@ -41,7 +41,8 @@ HeadSpec sample_head(const Trunk& trunk, HeadSpec::Loss loss, const Field& reads
                            .in = width,
                            .out = trunk.classes,
                            .std = trunk.std,
-                           .bias = !trunk.causal},
+                           .bias = !trunk.causal,
+                           .tuned = true},
                 .loss = loss,
                 .reads = {reads}};
   if (trunk.pools)

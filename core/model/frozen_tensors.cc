@@ -16,16 +16,6 @@ std::string full_name(const UnitSpec& unit, const ParameterSpec& parameter) {
   return parameter.shared.empty() ? unit.name + "/" + parameter.name : parameter.shared;
 }
 
-/// Returns the number of leading units that have no trained tensor.
-int untrained_units(const ModelSpec& model) {
-  int units = 0;
-  for (const UnitSpec& unit : model.units) {
-    if (std::ranges::any_of(unit.parameters, &ParameterSpec::trains)) return units;
-    ++units;
-  }
-  return units;
-}
-
 }  // namespace
 
 void freeze_tensors(ModelSpec& model, const std::vector<std::string>& patterns) {
@@ -48,6 +38,20 @@ void freeze_tensors(ModelSpec& model, const std::vector<std::string>& patterns) 
   if (!patterns.empty() && trained_and_all(model).first == 0)
     throw_input("no tensors left to train", "freeze.tensors",
                 "end the list with a pattern that starts with !, such as \"!*.head/*\"");
+}
+
+void freeze_base(ModelSpec& model) {
+  for (UnitSpec& unit : model.units)
+    for (ParameterSpec& parameter : unit.parameters) parameter.trains = parameter.tuned;
+}
+
+int untrained_units(const ModelSpec& model) {
+  int units = 0;
+  for (const UnitSpec& unit : model.units) {
+    if (std::ranges::any_of(unit.parameters, &ParameterSpec::trains)) return units;
+    ++units;
+  }
+  return units;
 }
 
 std::pair<std::int64_t, std::int64_t> trained_and_all(const ModelSpec& model) {

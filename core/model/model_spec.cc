@@ -55,6 +55,12 @@ std::set<std::string_view> frozen_shared(const ModelSpec& model, int frozen_unit
 
 }  // namespace
 
+bool is_adapted(const ModelSpec& model) {
+  return std::ranges::any_of(model.units, [](const UnitSpec& unit) {
+    return std::ranges::any_of(unit.parameters, &ParameterSpec::tuned);
+  });
+}
+
 std::int64_t ParameterSpec::count() const {
   std::int64_t n = 1;
   for (const std::int64_t extent : shape) n *= extent;
@@ -89,14 +95,15 @@ std::vector<int> read_indices(const UnitSpec& unit, const std::vector<Field>& fi
 std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units) {
   std::vector<Bucket> buckets;
   std::map<std::string, std::size_t> shared;  // name -> index in buckets
+  const bool adapted = is_adapted(model);
   for (int unit = 0; unit < static_cast<int>(model.units.size()); ++unit) {
     const UnitSpec& spec = model.units[static_cast<std::size_t>(unit)];
-    Bucket own{spec.name, {unit}, {}, 0};
+    Bucket own{spec.name, {unit}, {}, 0}, tuned{spec.name + ".tuned", {unit}, {}, 0};
     std::vector<Bucket> first_shared;
     for (int i = 0; i < static_cast<int>(spec.parameters.size()); ++i) {
       const ParameterSpec& parameter = spec.parameters[static_cast<std::size_t>(i)];
       if (parameter.shared.empty()) {
-        append(own, unit, i, parameter, spec.name + "/" + parameter.name);
+        append(parameter.tuned ? tuned : own, unit, i, parameter, spec.name + "/" + parameter.name);
       } else if (const auto known = shared.find(parameter.shared); known != shared.end()) {
         Bucket& bucket = buckets[known->second];
         CONCERTINA_CHECK(bucket.tensors[0].shape == parameter.shape,
@@ -105,10 +112,13 @@ std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units) {
       } else {
         Bucket bucket{parameter.shared, {unit}, {}, 0};
         append(bucket, unit, i, parameter, parameter.shared);
+        bucket.frozen = adapted && !parameter.trains;
         first_shared.push_back(std::move(bucket));
       }
     }
-    if (!own.tensors.empty()) buckets.push_back(std::move(own));
+    own.frozen = adapted && std::ranges::none_of(own.tensors, &BucketTensor::trains);
+    for (Bucket* const bucket : {&own, &tuned})
+      if (!bucket->tensors.empty()) buckets.push_back(std::move(*bucket));
     for (Bucket& bucket : first_shared) {
       shared.emplace(bucket.name, buckets.size());
       buckets.push_back(std::move(bucket));
@@ -116,7 +126,7 @@ std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units) {
   }
   const std::size_t own = buckets.size();
   for (std::size_t b = 0; b < own; ++b) {
-    if (buckets[b].uses.front() >= frozen_units) continue;
+    if (buckets[b].uses.front() >= frozen_units || buckets[b].frozen) continue;
     if (model.unties && buckets[b].uses.back() == std::ssize(model.units) - 1 &&
         buckets[b].uses.size() > 1)
       buckets.push_back(untie(model, buckets[b], static_cast<int>(b), frozen_units));
@@ -194,6 +204,7 @@ UnitCost recomputed(UnitCost cost) {
 
 std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units) {
   const std::set<std::string_view> frozen = frozen_shared(model, frozen_units);
+  const bool adapted = is_adapted(model);
   std::vector<UnitCost> costs;
   costs.reserve(model.units.size());
   for (int u = 0; u < static_cast<int>(model.units.size()); ++u) {
@@ -206,10 +217,12 @@ std::vector<UnitCost> training_costs(const ModelSpec& model, int frozen_units) {
     double all = 0, trained = 0;
     for (const ParameterSpec& parameter : unit.parameters) {
       const auto count = static_cast<double>(parameter.count());
+      if (parameter.tuned && unit.cost.adapter_flops > 0) continue;
       all += count;
-      if (parameter.shared.empty() || !frozen.contains(parameter.shared)) trained += count;
+      if (adapted ? parameter.trains : !frozen.contains(parameter.shared)) trained += count;
     }
     if (trained < all) cost.weight_flops *= trained / all;
+    cost.weight_flops += cost.adapter_flops;
     if (!unit.recompute) continue;
     cost = recomputed(cost);
   }

@@ -22,9 +22,9 @@ struct ParameterSpec {
   std::string name;  // unique in its unit, such as "up.weight"
   std::vector<std::int64_t> shape;
   bool decay = false;  // whether weight decay applies (by convention, to matrices)
-  Init init;
+  Init init{};
   /// If not empty, names a model-wide tensor that is shared by units (tied embedding).
-  std::string shared;
+  std::string shared{};
   /// Column counts of the matrices that form this tensor side by side, each of which maps hidden
   /// activations to hidden activations: {C} for a projection, {C, C, C} for queries, keys and
   /// values. Empty for all other tensors (embeddings, heads, norms, biases).
@@ -33,6 +33,9 @@ struct ParameterSpec {
   bool split = false;
   /// Whether it trains, provided that its unit is not frozen (freeze_tensors()).
   bool trains = true;
+  /// Whether it is in the unit's bucket of tuned tensors: adapters and, in a model with adapters,
+  /// the map to the logits of classes. By default, only these train in such a model.
+  bool tuned = false;
 
   std::int64_t count() const;
 };
@@ -57,6 +60,7 @@ struct UnitCost {
   /// Operations of F's products alone, without any attention mask. Utilization is computed from it
   /// (experiments/record/launch_figures.h).
   double model_flops = 0;
+  double adapter_flops = 0;  // of W, for adapters alone
 
   /// Bytes that F and I read and write outside of products: norms, activations, sums, losses.
   double forward_moved = 0, input_moved = 0;
@@ -127,9 +131,10 @@ struct BucketTensor {
   bool trains = true;                    // otherwise it is neither updated nor part of the norm
 };
 
-/// Tensors that are reduced, clipped and updated together: all unshared parameters of one unit, or
-/// one shared tensor. `uses` are the units that contribute a gradient, ascending. The gradient of a
-/// shared tensor is the sum over its uses in this order.
+/// Tensors that are reduced, clipped and updated together: all unshared parameters of one unit (in
+/// a model with adapters, all that are tuned, or all others), or one shared tensor. `uses` are the
+/// units that contribute a gradient, ascending. The gradient of a shared tensor is the sum over its
+/// uses in this order.
 struct Bucket {
   std::string name;
   std::vector<int> uses;
@@ -141,16 +146,23 @@ struct Bucket {
   int copy_of = -1;
 };
 
-/// Returns all buckets in canonical order: by first use, with a unit's private bucket before shared
-/// ones. Units [0, frozen_units) and all tensors that they use are frozen. If `model.unties` is
-/// set, a tensor that the last unit also uses continues to train there, and the frozen units use a
-/// frozen copy, which is named after the first of these units and comes after all other buckets.
+/// Returns all buckets in canonical order: by first use, with a unit's private buckets before
+/// shared ones. A bucket in which nothing trains is frozen if its unit has another one. Units [0,
+/// frozen_units) and all tensors that they use are frozen. If `model.unties` is set, a tensor that
+/// the last unit also uses continues to train there, and the frozen units use a frozen copy, which
+/// is named after the first of these units and comes after all other buckets.
 std::vector<Bucket> make_buckets(const ModelSpec& model, int frozen_units = 0);
 
 /// Marks the tensors that do not train. `patterns` match names ("003.mlp/up.weight", or "wte" for a
 /// shared one): `*` matches any text, and a leading `!` marks them as trained. The last match
 /// counts, as in .gitignore. Throws Error{bad_input} if a pattern has no match, or nothing trains.
 void freeze_tensors(ModelSpec& model, const std::vector<std::string>& patterns);
+/// Whether the model has adapters (models/units/adapter.h).
+bool is_adapted(const ModelSpec& model);
+/// Freezes all tensors of a model with adapters that are not tuned.
+void freeze_base(ModelSpec& model);
+/// Returns the number of leading units that have no trained tensor.
+int untrained_units(const ModelSpec& model);
 /// Returns the numbers of trained and total parameters, counting shared tensors once.
 std::pair<std::int64_t, std::int64_t> trained_and_all(const ModelSpec& model);
 /// Describes what trains after freeze_tensors() if units [0, frozen_units) are frozen, and how to

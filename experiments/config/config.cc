@@ -126,6 +126,17 @@ void check_policy(const RunConfig& config) {
   if (!layers_follow(config)) rules_for(config, config.model.layers, config.model.layers);
 }
 
+void check_lora(const RunConfig& config) {
+  const auto refuse = [&](const std::string& what) {
+    throw_input(what, config.where("lora.targets"),
+                fmt::format("one or more of: {}", fmt::join(kLoraTargets, ", ")));
+  };
+  for (const std::string& target : config.lora.targets)
+    if (std::ranges::find(kLoraTargets, target) == kLoraTargets.end())
+      refuse(fmt::format("'{}' is not a linear map that can have an adapter", target));
+  if (config.lora.targets.empty()) refuse("lora.targets is empty");
+}
+
 /// Runs the data format's checks on its options.
 void check_format(const RunConfig& config) {
   const DatasetFormat& format = find_format(config.data.format);

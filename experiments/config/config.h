@@ -30,6 +30,8 @@ EntryOptions lr_options();
 
 using Betas = std::array<double, 2>;
 inline constexpr Betas kBetas{0.9, 0.95};
+/// The maps that may have adapters (models/units/adapter.h), and do by default.
+inline const std::vector<std::string> kLoraTargets{"qkv", "proj", "up", "down"};
 
 // clang-format off
 #define SECTION(name, Type, ...) struct Type { bool operator==(const Type&) const = default;

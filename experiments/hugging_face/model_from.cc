@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/hugging_face/peft.h"
 #include "experiments/hugging_face/published_config_text.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/hugging_face/stored_run.h"
@@ -35,9 +36,10 @@ bool has_tokenizer(const std::string& folder) {
 }
 
 /// Selects the tokenizer that the model was trained with, unless data.tokenizer is set.
-void adopt_tokenizer(const PublishedConfig& published, RunConfig& config) {
-  if (!config.origins.contains("data.tokenizer") && has_tokenizer(config.model.from))
-    set_key("data.tokenizer", config.model.from, published.path, config);
+void adopt_tokenizer(const PublishedConfig& published, const std::string& folder,
+                     RunConfig& config) {
+  if (!config.origins.contains("data.tokenizer") && has_tokenizer(folder))
+    set_key("data.tokenizer", folder, published.path, config);
 }
 
 /// Numbers classes as the model does, unless data.classes is set.
@@ -56,7 +58,8 @@ void adopt_class_names(const PublishedConfig& published, RunConfig& config) {
 std::optional<StoredRun> model_from_run(const RunConfig& config) {
   const std::string& path = config.model.from;
   std::error_code ignored;
-  if (std::filesystem::exists(std::filesystem::path(path) / "config.json", ignored))
+  if (std::filesystem::exists(path, ignored) &&
+      std::filesystem::exists(std::filesystem::path(base_folder(path)) / "config.json", ignored))
     return std::nullopt;
   std::optional<StoredRun> run = find_stored_run(path);
   if (!std::filesystem::exists(path, ignored))
@@ -82,19 +85,21 @@ void adopt_model_from(RunConfig& config) {
     adopt_stored(*run, config);
     return require_classes(config);
   }
-  const PublishedConfig published = read_published_config(config.model.from);
+  const std::string folder = base_folder(config.model.from);
+  const PublishedConfig published = read_published_config(folder);
   adopt_published(published, config);
-  adopt_tokenizer(published, config);
+  adopt_tokenizer(published, folder, config);
+  adopt_peft(config);
   adopt_class_names(published, config);
   require_classes(config);
   // Checks config.json before memory is allocated. A config.json alone is enough for `plan`.
-  if (has_safetensors(config.model.from)) PublishedWeights(config.model.from, published, config);
+  if (has_safetensors(folder)) PublishedWeights(folder, published, config);
 }
 
 void keep_model_from(const RunConfig& config) {
   if (config.model.from.empty()) return;
   const std::optional<StoredRun> run = model_from_run(config);
-  keep_published_config(run ? kept_folder(run->config) : config.model.from, config);
+  keep_published_config(run ? kept_folder(run->config) : base_folder(config.model.from), config);
 }
 
 }  // namespace concertina

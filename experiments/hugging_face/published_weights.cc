@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "experiments/hugging_face/merged_weights.h"
 #include "experiments/hugging_face/published_config_text.h"
 #include "experiments/hugging_face/stored_run.h"
 #include "experiments/run/planning.h"
@@ -16,8 +17,7 @@
 namespace concertina {
 std::map<std::string, std::vector<std::int64_t>> parameter_shapes(const RunConfig& config) {
   std::map<std::string, std::vector<std::int64_t>> shapes;
-  const ModelSpec spec = model_of(config)->spec();
-  for (const Bucket& bucket : make_buckets(spec))
+  for (const Bucket& bucket : make_buckets(model_of(without_adapters(config))->spec()))
     for (const BucketTensor& tensor : bucket.tensors) shapes[tensor.name] = tensor.shape;
   return shapes;
 }

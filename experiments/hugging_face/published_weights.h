@@ -56,7 +56,7 @@ class PublishedWeights {
   std::vector<std::pair<std::string, std::string>> copies_;  // published names
 };
 
-/// Shapes of the parameters of a config's model, by name.
+/// Shapes of the parameters of a config's model without adapters, by name.
 std::map<std::string, std::vector<std::int64_t>> parameter_shapes(const RunConfig& config);
 
 /// Reads elements [0, n) of one of our tensors, where n is its size.

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/index.h"
 #include "core/log.h"
+#include "experiments/hugging_face/peft.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/machine/gather.h"
 #include "experiments/run/run_checkpoint.h"
@@ -78,7 +79,7 @@ void log_tokenizer(const ModelSpec& model, const RunConfig& config) {
   const bool tokens =
       std::ranges::any_of(reads, [](const Field& one) { return one.name == "tokens"; });
   if (!tokens || data_files(config).empty() || config.data.format == "tokens") return;
-  if (config.data.tokenizer == config.model.from)
+  if (config.data.tokenizer == base_folder(config.model.from))
     log::info("using the model's own tokenizer");
   else if (config.data.tokenizer == RunConfig{}.data.tokenizer)
     log::warn(
@@ -102,16 +103,22 @@ void log_head_dropouts(const PublishedConfig& published, const RunConfig& config
 void start_from_published(Trainer& trainer, const RunConfig& config) {
   std::optional<PublishedConfig> published;
   std::optional<PublishedWeights> weights;
+  std::optional<PeftWeights> adapters;
   require_same_model(trainer.world(), [&] {
-    published = read_published_config(config.model.from);
-    weights.emplace(config.model.from, *published, config);
-    return weights->files();
+    const std::string folder = base_folder(config.model.from);
+    published = read_published_config(folder);
+    weights.emplace(folder, *published, config);
+    std::vector<std::string> files = weights->files();
+    if (folder != config.model.from)
+      files.push_back(adapters.emplace(config.model.from, config).path());
+    return files;
   });
   together(trainer.world(), [&] {
     weights->check_copies();
-    read_weights(
-        trainer.state(), config.model.from,
-        [&](const std::string& name, std::span<float> out) { return weights->read(name, out); });
+    read_weights(trainer.state(), config.model.from,
+                 [&](const std::string& name, std::span<float> out) {
+                   return (adapters && adapters->read(name, out)) || weights->read(name, out);
+                 });
   });
   log_source(trainer, fmt::format("{} ({})", config.model.from, published->type),
              weights->missing(), weights->left_out());

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
+#include "experiments/hugging_face/merged_weights.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/run_checkpoint.h"
@@ -199,7 +200,7 @@ StoredWeights::StoredWeights(const std::string& commit, const RunConfig& config)
     return bucket.name == kTokenTable && bucket.uses.size() > 1;
   });
   for (const std::string& tensor : stored) {
-    if (shapes.contains(tensor)) continue;
+    if (shapes.contains(tensor) || is_adapter(tensor)) continue;
     if (tensor == untied_table_) {
       if (!tied) continue;  // the head's table is not used
       throw_input(fmt::format("this run froze its embedding and trained its head: the token tables "
@@ -224,9 +225,9 @@ void StoredWeights::require_shape(const std::string& tensor, const std::vector<s
 }
 
 bool StoredWeights::read(const std::string& tensor, std::span<float> out) {
-  if (std::ranges::find(missing_, tensor) != missing_.end()) return false;
+  if (is_adapter(tensor) || std::ranges::find(missing_, tensor) != missing_.end()) return false;
   const bool untied = tensor == kTokenTable && !untied_table_.empty();
-  reader_.read(untied ? untied_table_ : tensor, "weight", 0, out);
+  read_merged(reader_, untied ? untied_table_ : tensor, out);
   return true;
 }
 

@@ -23,6 +23,11 @@ bool wants_reference(const RunConfig& config) {
       .wants_reference;
 }
 
+LoraSpec lora_of(const LoraSection& lora) {
+  return {{lora.rank, lora.rank == 0 ? 1 : static_cast<float>(lora.alpha / lora.rank)},
+          lora.rank == 0 ? std::vector<std::string>() : lora.targets};
+}
+
 }  // namespace
 
 ModelConfig model_config_of(const RunConfig& config) {
@@ -46,6 +51,7 @@ ModelConfig model_config_of(const RunConfig& config) {
           .init_std = m.init_std,
           .untrained = config.freeze.tensors,
           .packed = config.data.documents == "packed",
+          .lora = lora_of(config.lora),
           .options = m.options.at(m.family)};
 }
 

@@ -8,11 +8,14 @@ namespace {
 
 UnitPlan question_answering_head(const Trunk& trunk) {
   require_whole_sample(trunk, "question-answering");
-  return head(trunk.shape,
-              {.norm = trunk.norm,
-               .logits = {.name = "span", .in = trunk.shape.width, .out = 2, .std = trunk.std},
-               .loss = HeadSpec::Loss::spans,
-               .reads = {start_field(), end_field()}});
+  return head(trunk.shape, {.norm = trunk.norm,
+                            .logits = {.name = "span",
+                                       .in = trunk.shape.width,
+                                       .out = 2,
+                                       .std = trunk.std,
+                                       .tuned = true},
+                            .loss = HeadSpec::Loss::spans,
+                            .reads = {start_field(), end_field()}});
 }
 
 }  // namespace

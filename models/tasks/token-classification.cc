@@ -10,7 +10,11 @@ UnitPlan token_classification_head(const Trunk& trunk) {
   HeadSpec spec;
   spec.norm = trunk.norm;
   spec.drops = true;
-  spec.logits = {.name = "tags", .in = trunk.shape.width, .out = trunk.classes, .std = trunk.std};
+  spec.logits = {.name = "tags",
+                 .in = trunk.shape.width,
+                 .out = trunk.classes,
+                 .std = trunk.std,
+                 .tuned = true};
   spec.reads = {tags_field(trunk.shape.tokens)};
   return head(trunk.shape, spec);
 }

@@ -51,15 +51,16 @@ struct Saved {
   }
 };
 
-/// `dq` and `dk` are the gradients of the outputs of the head norms.
+/// `dq` and `dk` are the gradients of the outputs of the head norms; `adapter` is scratch of W.
 struct Grads {
-  View dqkv, dq, dk;  // [R,(H+2K)D], [R,HD], [R,KD]
+  View dqkv, dq, dk, adapter;  // [R,(H+2K)D], [R,HD], [R,KD], see Adapter
   static auto slots(const UnitShape& s, const AttentionSpec& spec) {
     const AttentionShape shape = attention_shape(s, spec);
     const std::int64_t normed = spec.norm_eps ? s.rows() : 0;
     return std::array{Slot{&Grads::dqkv, s.rows() * shape.qkv_width(), s.compute},
                       Slot{&Grads::dq, normed * shape.width(), s.compute},
-                      Slot{&Grads::dk, normed * shape.kv_width(), s.compute}};
+                      Slot{&Grads::dk, normed * shape.kv_width(), s.compute},
+                      Slot{&Grads::adapter, s.lora.scratch({"qkv", "proj"}, s.rows()), s.compute}};
   }
 };
 
@@ -71,7 +72,8 @@ DenseSpec qkv_spec(const UnitShape& s, const AttentionSpec& spec) {
           .std = spec.std,
           .bias = spec.qkv_bias,
           .matrices = {heads.width(), heads.kv_width(), heads.kv_width()},
-          .split = DenseSpec::Split::columns};
+          .split = DenseSpec::Split::columns,
+          .adapter = s.lora.of("qkv")};
 }
 DenseSpec proj_spec(const UnitShape& s, const AttentionSpec& spec) {
   return {.name = "proj",
@@ -80,7 +82,8 @@ DenseSpec proj_spec(const UnitShape& s, const AttentionSpec& spec) {
           .std = spec.residual_std,
           .bias = spec.proj_bias,
           .matrices = {s.width},
-          .split = DenseSpec::Split::rows};
+          .split = DenseSpec::Split::rows,
+          .adapter = s.lora.of("proj")};
 }
 
 /// Rotates q and k in place. The rotation table is stored with the packed weights.
@@ -243,8 +246,8 @@ class AttentionBranch final : public Branch {
                        std::span<const UnitGradient> gradients) override {
     const Saved s = slots_in<Saved>(memory.saved, shape_, spec_);
     const Grads g = slots_in<Grads>(memory.grads, shape_, spec_);
-    proj_.backward_weight(s.y, du, gradients);
-    qkv_.backward_weight(h, g.dqkv, gradients);
+    proj_.backward_weight(s.y, du, gradients, g.adapter);
+    qkv_.backward_weight(h, g.dqkv, gradients, g.adapter);
     if (norms_) norms_->backward_weight(s, g, gradients);
   }
 
@@ -285,6 +288,8 @@ UnitCost cost_of(const UnitShape& shape, const AttentionSpec& spec) {
           .grad_bytes = slot_bytes<Grads>(shape, spec),
           .recompute_flops = qkv + 2 * product,
           .model_flops = linear + 2 * full,
+          .adapter_flops = qkv_spec(shape, spec).adapter_flops(shape.rows()) +
+                           proj_spec(shape, spec).adapter_flops(shape.rows()),
           .forward_moved = moved,
           .input_moved = 2 * moved,
           .scores = static_cast<double>(shape.rows()) * static_cast<double>(shape.tokens) *

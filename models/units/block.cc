@@ -75,8 +75,7 @@ class Block final : public PartedUnit {
   }
 
   UnitMemory memory() const override {
-    UnitMemory all{slot_bytes<Saved>(shape_, spec_), slot_bytes<Grads>(shape_, spec_),
-                   packed_bytes()};
+    UnitMemory all = with_parts(slot_bytes<Saved>(shape_, spec_), slot_bytes<Grads>(shape_, spec_));
     for (const BranchPlan& branch : spec_.branches) {
       all.saved_bytes += branch.cost.saved_bytes;
       all.grad_bytes += branch.cost.grad_bytes;
@@ -204,6 +203,7 @@ UnitCost cost_of(const UnitShape& shape, const BlockSpec& spec) {
     cost.grad_bytes += more.grad_bytes;
     cost.recompute_flops += more.recompute_flops;
     cost.model_flops += more.model_flops;
+    cost.adapter_flops += more.adapter_flops;
     cost.forward_moved += more.forward_moved;
     cost.input_moved += more.input_moved;
     cost.split.parts = std::min(cost.split.parts, more.split.parts);

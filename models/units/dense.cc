@@ -23,6 +23,7 @@ std::vector<ParameterSpec> DenseSpec::parameters() const {
   list.back().split = split != Split::none;
   if (bias) list.push_back({bias_name(*this), {out}, false, {Init::Kind::zeros}, ""});
   list.back().split = split == Split::columns || (!bias && split == Split::rows);
+  append(list, adapter_parameters(adapter, name, in, out));
   return list;
 }
 
@@ -38,16 +39,27 @@ Dense::Dense(const DenseSpec& spec, std::int64_t rows, const UnitShape& shape, B
     : backend_(backend),
       biased_(spec.bias),
       linear_(backend.linear(
-          {rows, spec.in, spec.out, spec.shared_table, shape.compute, shape.products})) {}
+          {rows, spec.in, spec.out, spec.shared_table, shape.compute, shape.products})) {
+  if (spec.adapter.rank > 0) adapter_.emplace(spec.adapter, linear_->shape(), backend);
+}
+
+std::size_t Dense::packed_bytes() const {
+  const std::size_t bytes = linear_->packed_bytes();
+  return adapter_ ? align_up(bytes) + adapter_->packed_bytes() : bytes;
+}
 
 void Dense::attach(std::span<const View> weights, void* packed) {
   weight_ = weights[kWeight];
   if (biased_) bias_ = weights[kBias];
   packed_ = packed;
+  if (adapter_)
+    adapter_->attach(weights[first_adapted()], weights[first_adapted() + 1],
+                     static_cast<std::byte*>(packed) + align_up(linear_->packed_bytes()));
 }
 
-void Dense::pack() {
-  backend_.run(PackWeights{.map = *linear_, .weight = weight_, .packed = packed_});
+void Dense::pack(void* scratch) {
+  const View weight = adapter_ ? adapter_->merge(weight_, scratch) : weight_;
+  backend_.run(PackWeights{.map = *linear_, .weight = weight, .packed = packed_});
 }
 
 void Dense::forward(View x, Epilogue epilogue, View y) const {
@@ -60,11 +72,15 @@ void Dense::backward_input(View dy, Epilogue epilogue, View dx) const {
       LinearInput{.map = *linear_, .dy = dy, .packed = packed_, .epilogue = epilogue, .dx = dx});
 }
 
-void Dense::backward_weight(View x, View dy, std::span<const UnitGradient> gradients) const {
+void Dense::backward_weight(View x, View dy, std::span<const UnitGradient> gradients,
+                            View scratch) const {
+  if (adapter_)
+    adapter_->backward_weight(x, dy, scratch, own(gradients, first_adapted()),
+                              own(gradients, first_adapted() + 1));
   const UnitGradient& weight = own(gradients, kWeight);
   const UnitGradient bias = biased_ ? own(gradients, kBias) : UnitGradient{};
   const UnitGradient& any = weight.view.empty() ? bias : weight;
-  if (any.view.empty()) return;  // a shared table that is frozen
+  if (any.view.empty()) return;  // frozen
   CONCERTINA_CHECK(bias.view.empty() || bias.accumulate == any.accumulate,
                    "weight and bias must start a gradient-sum leaf at the same microbatch");
   backend_.run(LinearWeight{.map = *linear_,

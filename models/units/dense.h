@@ -4,8 +4,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "models/units/adapter.h"
 #include "models/units/part.h"
 
 namespace concertina {
@@ -21,9 +23,15 @@ struct DenseSpec {
   /// The dimension that a tensor-parallel group divides: the columns of W and b, or the rows of W,
   /// in which case the group sums the products.
   enum class Split { none, columns, rows } split = Split::none;
+  AdapterSpec adapter{};
+  bool tuned = false;  // whether it trains even if the model has adapters (the logits of classes)
   /// Returns the number of operations for `rows` rows, which is the same for F, I and W.
   double flops(std::int64_t rows) const {
     return 2 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
+  }
+  /// Returns the number of operations in W for the adapter: four products.
+  double adapter_flops(std::int64_t rows) const {
+    return 4 * static_cast<double>(rows * adapter.rank) * static_cast<double>(in + out);
   }
   std::vector<ParameterSpec> parameters() const;
   /// Returns the name of y[...,O] for x[...,I].
@@ -35,24 +43,30 @@ class Dense final : public UnitPart {
   /// `rows` is the row count of x. `shape` determines the precision of the products.
   Dense(const DenseSpec& spec, std::int64_t rows, const UnitShape& shape, Backend& backend);
 
-  std::size_t parameters() const override { return biased_ ? 2 : 1; }
-  std::size_t packed_bytes() const override { return linear_->packed_bytes(); }
+  std::size_t parameters() const override { return first_adapted() + (adapter_ ? 2 : 0); }
+  std::size_t packed_bytes() const override;
+  std::size_t pack_scratch() const override { return adapter_ ? adapter_->scratch_bytes() : 0; }
   void attach(std::span<const View> weights, void* packed) override;
-  void pack() override;
-  bool packs(std::size_t index) const override { return index == kWeight; }
+  void pack(void* scratch) override;
+  bool packs(std::size_t index) const override {
+    return index == kWeight || index >= first_adapted();
+  }
 
   /// For the epilogue, see core/operators.h.
   void forward(View x, Epilogue epilogue, View y) const;
   void backward_input(View dy, Epilogue epilogue, View dx) const;
-  /// `gradients` cover the whole unit.
-  void backward_weight(View x, View dy, std::span<const UnitGradient> gradients) const;
+  /// `gradients` cover the whole unit. `scratch` is needed by an adapter.
+  void backward_weight(View x, View dy, std::span<const UnitGradient> gradients,
+                       View scratch = {}) const;
 
  private:
   enum Parameter { kWeight, kBias };
+  std::size_t first_adapted() const { return biased_ ? 2 : 1; }
 
   Backend& backend_;
   bool biased_;
   std::shared_ptr<Linear> linear_;
+  std::optional<Adapter> adapter_;
   View weight_, bias_;
   void* packed_ = nullptr;
 };

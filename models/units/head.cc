@@ -116,7 +116,7 @@ class Head final : public PartedUnit {
   }
 
   UnitMemory memory() const override {
-    return {slot_bytes<Saved>(shape_, spec_), slot_bytes<Grads>(shape_, spec_), packed_bytes()};
+    return with_parts(slot_bytes<Saved>(shape_, spec_), slot_bytes<Grads>(shape_, spec_));
   }
 
   void forward(const UnitIo& io) override {
@@ -343,7 +343,10 @@ UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
     add(spec.transform->map.parameters());
     if (spec.transform->norm) add(spec.transform->norm->parameters(shape.width));
   }
-  add(spec.logits.parameters());
+  for (ParameterSpec& parameter : spec.logits.parameters()) {
+    parameter.tuned = spec.logits.tuned && shape.lora.adapter.rank > 0;
+    plan.spec.parameters.push_back(std::move(parameter));
+  }
   plan.spec.reads = reads_of(spec, shape.tokens);
   plan.spec.cost = cost_of(shape, spec, product);
   plan.describe = [spec](GraphBuilder& graph, const std::string& x) {

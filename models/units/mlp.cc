@@ -27,12 +27,13 @@ struct Saved {
 };
 
 /// The gradient before the activation, with the columns of u; for a gated MLP also the gradient of
-/// g, as scratch in I.
+/// g, as scratch in I; and scratch of W.
 struct Grads {
-  View du, dg;
+  View du, dg, adapter;
   static auto slots(const UnitShape& s, const MlpSpec& spec) {
     return std::array{Slot{&Grads::du, s.rows() * up_columns(spec), s.compute},
-                      Slot{&Grads::dg, spec.gated ? s.rows() * spec.hidden : 0, s.compute}};
+                      Slot{&Grads::dg, spec.gated ? s.rows() * spec.hidden : 0, s.compute},
+                      Slot{&Grads::adapter, s.lora.scratch({"up", "down"}, s.rows()), s.compute}};
   }
 };
 
@@ -43,7 +44,8 @@ DenseSpec up_spec(const UnitShape& s, const MlpSpec& spec) {
           .std = spec.std,
           .bias = !spec.gated,
           .matrices = std::vector(spec.gated ? 2 : 1, spec.hidden),
-          .split = DenseSpec::Split::columns};
+          .split = DenseSpec::Split::columns,
+          .adapter = s.lora.of("up")};
 }
 DenseSpec down_spec(const UnitShape& s, const MlpSpec& spec) {
   return {.name = "down",
@@ -52,7 +54,8 @@ DenseSpec down_spec(const UnitShape& s, const MlpSpec& spec) {
           .std = spec.residual_std,
           .bias = !spec.gated,
           .matrices = {s.width},
-          .split = DenseSpec::Split::rows};
+          .split = DenseSpec::Split::rows,
+          .adapter = s.lora.of("down")};
 }
 
 struct ActivationName {
@@ -103,8 +106,9 @@ class MlpBranch final : public Branch {
   void backward_weight(const UnitIo& /*io*/, const BranchMemory& memory, View h, View du,
                        std::span<const UnitGradient> gradients) override {
     const Saved s = slots_in<Saved>(memory.saved, shape_, spec_);
-    down_.backward_weight(s.g, du, gradients);
-    up_.backward_weight(h, slots_in<Grads>(memory.grads, shape_, spec_).du, gradients);
+    const Grads g = slots_in<Grads>(memory.grads, shape_, spec_);
+    down_.backward_weight(s.g, du, gradients, g.adapter);
+    up_.backward_weight(h, g.du, gradients, g.adapter);
   }
 
  private:
@@ -138,10 +142,11 @@ Epilogue::Kind activation_of(std::string_view name) {
 
 BranchPlan mlp_branch(const UnitShape& shape, const MlpSpec& spec) {
   BranchPlan plan;
-  double product = 0;
+  double product = 0, adapters = 0;
   for (const DenseSpec& dense : {up_spec(shape, spec), down_spec(shape, spec)}) {
     append(plan.parameters, dense.parameters());
     product += dense.flops(shape.rows());
+    adapters += dense.adapter_flops(shape.rows());
   }
   const std::int64_t moved = spec.hidden + up_columns(spec);
   plan.cost = {.forward_flops = product,
@@ -151,6 +156,7 @@ BranchPlan mlp_branch(const UnitShape& shape, const MlpSpec& spec) {
                .grad_bytes = slot_bytes<Grads>(shape, spec),
                .recompute_flops = up_spec(shape, spec).flops(shape.rows()),
                .model_flops = product,
+               .adapter_flops = adapters,
                .forward_moved = shape.moved(moved),
                .input_moved = shape.moved(2 * moved),
                .split = {.parts = spec.hidden}};

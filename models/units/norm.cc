@@ -54,6 +54,7 @@ void Norm::backward_input(View dy, View x, const NormStatistics& kept, View resi
 void Norm::backward_weight(View dy, View x, const NormStatistics& kept,
                            std::span<const UnitGradient> gradients) const {
   const UnitGradient& weight = own(gradients, kWeight);
+  if (weight.view.empty()) return;  // frozen
   by_kind([&]<bool kCentered>() {
     backend_.run(NormWeight<kCentered>{.dy = dy,
                                        .x = x,

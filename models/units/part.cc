@@ -34,10 +34,13 @@ void PartedUnit::add_parts(std::span<UnitPart* const> parts) {
   }
 }
 
-std::size_t PartedUnit::packed_bytes() const {
-  std::size_t bytes = 0;
-  for (const UnitPart* part : parts_) bytes += align_up(part->packed_bytes());
-  return bytes;
+UnitMemory PartedUnit::with_parts(std::size_t saved_bytes, std::size_t grad_bytes) const {
+  UnitMemory memory{.saved_bytes = saved_bytes, .grad_bytes = grad_bytes};
+  for (const UnitPart* part : parts_) {
+    memory.packed_bytes += align_up(part->packed_bytes());
+    memory.pack_scratch = std::max(memory.pack_scratch, part->pack_scratch());
+  }
+  return memory;
 }
 
 void PartedUnit::attach(std::span<const View> parameters, void* packed) {
@@ -53,8 +56,8 @@ void PartedUnit::attach(std::span<const View> parameters, void* packed) {
   CONCERTINA_CHECK(parameters.empty(), "{} parameters belong to no part", parameters.size());
 }
 
-void PartedUnit::pack() {
-  for (UnitPart* part : parts_) part->pack();
+void PartedUnit::pack(void* scratch) {
+  for (UnitPart* part : parts_) part->pack(scratch);
 }
 
 bool PartedUnit::packs(std::size_t parameter) const {

@@ -15,10 +15,11 @@ class UnitPart {
   /// Returns the number of parameters, which are consecutive in the unit's list.
   virtual std::size_t parameters() const = 0;
   virtual std::size_t packed_bytes() const { return 0; }
+  virtual std::size_t pack_scratch() const { return 0; }
   /// `weights` are the part's; `packed` spans packed_bytes().
   virtual void attach(std::span<const View> weights, void* packed) = 0;
   /// See Unit::pack().
-  virtual void pack() {}
+  virtual void pack(void* /*scratch*/) {}
   /// Whether pack() reads the part's parameter `index`.
   virtual bool packs(std::size_t /*index*/) const { return false; }
 
@@ -56,13 +57,14 @@ class Tables final : public UnitPart {
 class PartedUnit : public Unit {
  public:
   void attach(std::span<const View> parameters, void* packed) final;
-  void pack() final;
+  void pack(void* scratch) final;
   bool packs(std::size_t parameter) const final;
 
  protected:
   /// Adds parts in the order of their parameters. They must outlive the unit.
   void add_parts(std::span<UnitPart* const> parts);
-  std::size_t packed_bytes() const;
+  /// Returns a unit's memory, given what it saves, with that of its parts.
+  UnitMemory with_parts(std::size_t saved_bytes, std::size_t grad_bytes) const;
 
  private:
   std::vector<UnitPart*> parts_;

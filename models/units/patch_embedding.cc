@@ -54,7 +54,7 @@ class PatchEmbedding final : public PartedUnit {
   }
 
   UnitMemory memory() const override {
-    return {slot_bytes<Saved>(shape_, spec_), slot_bytes<Grads>(shape_, spec_), packed_bytes()};
+    return with_parts(slot_bytes<Saved>(shape_, spec_), slot_bytes<Grads>(shape_, spec_));
   }
 
   void forward(const UnitIo& io) override {

@@ -49,7 +49,7 @@ class OnRows final : public Unit {
   void attach(std::span<const View> parameters, void* packed) override {
     inner_->attach(parameters, packed);
   }
-  void pack() override { inner_->pack(); }
+  void pack(void* scratch) override { inner_->pack(scratch); }
   bool packs(std::size_t parameter) const override { return inner_->packs(parameter); }
 
   void forward(const UnitIo& io) override {

@@ -9,9 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/backend.h"
 #include "core/error.h"
@@ -20,6 +23,21 @@
 #include "core/tensor.h"
 
 namespace concertina {
+
+/// A low-rank adapter of one linear map (models/units/adapter.h). Rank 0: none.
+struct AdapterSpec {
+  std::int64_t rank = 0;
+  float scale = 1;
+};
+
+/// The adapters of a model: those of the maps named in `targets`.
+struct LoraSpec {
+  AdapterSpec adapter{};
+  std::vector<std::string> targets{};
+  AdapterSpec of(std::string_view map) const;
+  /// Returns the elements of scratch for the weight gradient of one of `maps` at a time.
+  std::int64_t scratch(std::initializer_list<std::string_view> maps, std::int64_t rows) const;
+};
 
 /// The dimensions that all units of a model share.
 struct UnitShape {
@@ -30,6 +48,7 @@ struct UnitShape {
   double smoothing = 0;          // label smoothing in training, see CrossEntropy
   double attention_dropout = 0;  // dropped fraction of attention probabilities
   bool packed = false;           // a sample may contain several documents, see starts_field()
+  LoraSpec lora{};
 
   std::int64_t rows() const { return samples * tokens; }
   /// Returns the number of elements of [R,nC].
@@ -53,6 +72,7 @@ struct UnitMemory {
   std::size_t saved_bytes = 0;  // F -> I and W
   std::size_t grad_bytes = 0;   // I -> W
   std::size_t packed_bytes = 0;
+  std::size_t pack_scratch = 0;  // during pack()
 };
 
 /// A microbatch as seen by one unit. Views that the unit does not use are empty.
@@ -86,8 +106,9 @@ class Unit {
   virtual UnitMemory memory() const = 0;
   /// `parameters` are in the order of UnitSpec::parameters; `packed` is memory().packed_bytes.
   virtual void attach(std::span<const View> parameters, void* packed) = 0;
-  /// Packs the weights for the products. Must be called when the weights have changed.
-  virtual void pack() = 0;
+  /// Packs the weights for the products. Must be called when the weights have changed. `scratch` is
+  /// memory().pack_scratch.
+  virtual void pack(void* scratch) = 0;
   /// Whether pack() reads this parameter.
   virtual bool packs(std::size_t parameter) const = 0;
 

@@ -62,8 +62,10 @@ TEST(FreezeKeys, NeedAModelWithLayers) {
 TEST(FreezeKeys, OfOtherPoliciesAreNotWritten) {
   const std::string none = write_config(RunConfig()),
                     linear = write_config(with_set("freeze.policy=linear"));
-  EXPECT_EQ(none.find("alpha"), std::string::npos);
-  EXPECT_EQ(linear.find("alpha"), std::string::npos);
+  for (const std::string& text : {none, linear}) {
+    const std::size_t begin = text.find("[freeze]");
+    EXPECT_EQ(text.substr(begin, text.find("\n[", begin) - begin).find("alpha"), std::string::npos);
+  }
   expect_has(linear, "\nstart = 0.1\nend = 0.6\n");
   // A base config may set a policy's options even if another file disables the policy.
   expect_has(write_config(load_config({}, {"freeze.policy=none", "freeze.alpha=0.25"})),

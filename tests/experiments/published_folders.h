@@ -99,15 +99,17 @@ inline Buffer field_buffer(const Field& field, const nlohmann::json& expected,
   return buffer;
 }
 
-inline std::vector<float> logits_of(const RunConfig& config, const PublishedWeights& weights,
-                                    const nlohmann::json& expected) {
+/// `read` writes a tensor of the model, like PublishedWeights::read().
+template <class Read>
+std::vector<float> logits_with(const RunConfig& config, const Read& read,
+                               const nlohmann::json& expected) {
   const auto backend = make_cpu_backend(1);
   const std::unique_ptr<Model> model = model_of(config);
   LocalPipeline pipeline(*backend, *model);
   pipeline.initialize(0);
   for (const Bucket& bucket : pipeline.buckets())
     for (const BucketTensor& tensor : bucket.tensors)
-      EXPECT_TRUE(weights.read(tensor.name, {pipeline.weight(tensor.name).f32(), tensor.count}));
+      EXPECT_TRUE(read(tensor.name, {pipeline.weight(tensor.name).f32(), tensor.count}));
   pipeline.refresh();
   std::vector<Buffer> buffers;
   for (const Field& field : fields_of(model->spec()))
@@ -115,6 +117,14 @@ inline std::vector<float> logits_of(const RunConfig& config, const PublishedWeig
   std::vector<float> logits;
   pipeline.evaluate(views_of(buffers), logits);
   return logits;
+}
+
+inline std::vector<float> logits_of(const RunConfig& config, const PublishedWeights& weights,
+                                    const nlohmann::json& expected) {
+  return logits_with(
+      config,
+      [&](const std::string& name, std::span<float> out) { return weights.read(name, out); },
+      expected);
 }
 
 }  // namespace concertina

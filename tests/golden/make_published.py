@@ -3,13 +3,14 @@ for tests/integration/published_test.sh and tests/experiments/published_test.cc:
 python3 make_published.py [NAME...] (torch 2.15, transformers 5.23 and 5.24).
 
 Each folder has config.json, model.safetensors, and expected.json with a batch of inputs and the
-model's logits, in float32.
+model's logits, in float32. peft/ has adapters of some of them (peft 0.21), with the logits of the adapted model.
 """
 import json
 import os
 import shutil
 import sys
 
+import peft
 import torch
 import transformers as t
 
@@ -82,6 +83,13 @@ MODELS = {
 }
 
 
+ADAPTERS = {
+    "gpt2": dict(r=3, lora_alpha=5, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True),
+    "llama": dict(r=2, lora_alpha=8, target_modules=["q_proj", "v_proj", "down_proj", "gate_proj"], use_rslora=True),
+    "bert-classification": dict(r=2, lora_alpha=4, target_modules=["query", "value"], task_type="SEQ_CLS"),
+}
+
+
 def batch_of(name):
     if name.startswith("vit"):
         return {"pixel_values": torch.randn(3, 3, 8, 8)}
@@ -101,9 +109,44 @@ def batch_of(name):
     return {"input_ids": tokens, "token_type_ids": torch.randint(2, (3, CONTEXT)), "attention_mask": mask}
 
 
+def logits_of(model, name, batch):
+    with torch.no_grad():
+        out = model(**batch)
+    if name == "bert-question-answering":
+        return torch.stack([out.start_logits, out.end_logits], -1)
+    return out.last_hidden_state if name == "bert" else out.logits
+
+
+def write_expected(folder, model, name):
+    batch = batch_of(name)
+    expected = {key: value.flatten().tolist() for key, value in batch.items()}
+    expected["logits"] = logits_of(model, name, batch).flatten().tolist()
+    with open(os.path.join(folder, "expected.json"), "w") as file:
+        json.dump(expected, file)
+
+
+def make_adapters():
+    torch.manual_seed(12)
+    for name, options in ADAPTERS.items():
+        folder = os.path.join(os.path.dirname(HERE), "peft", name)
+        shutil.rmtree(folder, ignore_errors=True)
+        model = peft.get_peft_model(type(MODELS[name]()).from_pretrained(os.path.join(HERE, name)), peft.LoraConfig(**options)).eval()
+        for parameter, weight in model.named_parameters():
+            if weight.requires_grad:
+                with torch.no_grad():
+                    weight.normal_(0, 0.2)
+        model.peft_config["default"].base_model_name_or_path = f"../../published/{name}"
+        model.save_pretrained(folder)
+        os.remove(os.path.join(folder, "README.md"))
+        write_expected(folder, model, name)
+        print(name, sorted(os.listdir(folder)))
+
+
 def main():
     torch.manual_seed(11)
     wanted = sys.argv[1:] or list(MODELS)
+    if wanted == ["peft"]:
+        return make_adapters()
     for name in wanted:
         make = MODELS[name]
         shutil.rmtree(os.path.join(HERE, name), ignore_errors=True)
@@ -119,18 +162,10 @@ def main():
         generation = os.path.join(folder, "generation_config.json")
         if os.path.exists(generation):
             os.remove(generation)
-        batch = batch_of(name)
-        with torch.no_grad():
-            out = model(**batch)
-        if name == "bert-question-answering":
-            logits = torch.stack([out.start_logits, out.end_logits], -1)
-        else:
-            logits = out.last_hidden_state if name == "bert" else out.logits
-        expected = {key: value.flatten().tolist() for key, value in batch.items()}
-        expected["logits"] = logits.flatten().tolist()
-        with open(os.path.join(folder, "expected.json"), "w") as file:
-            json.dump(expected, file)
+        write_expected(folder, model, name)
         print(name, sorted(os.listdir(folder)), os.path.getsize(folder + "/model.safetensors"))
+    if not sys.argv[1:]:
+        make_adapters()
 
 
 main()

@@ -10,6 +10,8 @@
 #include "experiments/config/byte_size.h"
 #include "experiments/hugging_face/exported_files.h"
 #include "experiments/hugging_face/kept_files.h"
+#include "experiments/hugging_face/merged_weights.h"
+#include "experiments/hugging_face/peft.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/hugging_face/stored_run.h"
 #include "experiments/run/best_commit.h"
@@ -28,6 +30,7 @@ struct ExportOptions : CheckpointOptions {
   std::string out, type = "float32";
   std::string shard_size = "0";          // of transformers files; 0: one file
   bool onnx = false;                     // instead of transformers files
+  bool peft = false;                     // the adapters alone
   std::string inline_limit = "256 MiB";  // of ONNX
   bool force = false;                    // replace the contents of `out`
   bool newest = false;                   // export the newest checkpoint instead of the best
@@ -98,7 +101,8 @@ int run_onnx_export(const ExportOptions& options) {
   const StoredRun run = stored_run_of(options);
   const RunConfig& config = run.config;
   CheckpointReader checkpoint = open_stored(run);
-  const Graph graph = model_of(config)->describe(!untied_table(checkpoint, config).empty());
+  const Graph graph =
+      model_of(without_adapters(config))->describe(!untied_table(checkpoint, config).empty());
   require_shapes(checkpoint, graph);
   const std::uint64_t most_inline = inline_limit(options.inline_limit);
   const std::string file = model_file(options.out);
@@ -124,11 +128,40 @@ std::uint64_t shard_bytes(const std::string& text) {
   return static_cast<std::uint64_t>(size->bytes);
 }
 
+StoredType stored_type(const ExportOptions& options) {
+  return options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32;
+}
+
+void print_exported(const ExportOptions& options, const Manifest& manifest) {
+  if (options.json)
+    print_once(json_line({{"step", manifest.step}, {"path", options.out}}));
+  else
+    print_once(fmt::format("{}: model after {}\n", options.out,
+                           step_text(manifest.step, manifest.metadata)));
+}
+
+int run_peft_export(const ExportOptions& options) {
+  const StoredRun run = stored_run_of(options);
+  if (run.config.lora.rank == 0)
+    throw_input("the run trained no adapters", run.directory, "a run with lora.rank, or no --peft");
+  if (!options.force)
+    require_nothing_at((fs::path(options.out) / "adapter_config.json").string(), kForceExport);
+  CheckpointReader reader = open_stored(run);
+  write_peft(
+      options.out, run.config, stored_type(options),
+      [&](const std::string& ours, std::span<float> out) { reader.read(ours, "weight", 0, out); });
+  print_exported(options, reader.manifest());
+  return 0;
+}
+
 /// Runs on one process.
 int run_checkpoint_export(const ExportOptions& options) {
   options.excludes("--shard-size", "--onnx", options.onnx);
   options.needs("--inline-limit", "--onnx", options.onnx);
+  options.excludes("--peft", "--onnx", options.onnx);
+  options.excludes("--shard-size", "--peft", options.peft);
   if (options.onnx) return run_onnx_export(options);
+  if (options.peft) return run_peft_export(options);
   const std::uint64_t most = shard_bytes(options.shard_size);
   if (!options.force)
     for (const char* file : {"config.json", kSafetensors, kSafetensorsIndex})
@@ -141,16 +174,12 @@ int run_checkpoint_export(const ExportOptions& options) {
   for (const auto& [name, text] : others)
     if (!options.force) require_nothing_at((fs::path(options.out) / name).string(), kForceExport);
   write_published(
-      options.out, run.config, options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32,
-      [&](const std::string& ours, std::span<float> out) { reader.read(ours, "weight", 0, out); },
-      most, untied_table(reader, run.config));
+      options.out, run.config, stored_type(options),
+      [&](const std::string& ours, std::span<float> out) { read_merged(reader, ours, out); }, most,
+      untied_table(reader, run.config));
   for (const auto& [name, text] : others)
     atomic_replace((fs::path(options.out) / name).string(), text);
-  if (options.json)
-    print_once(json_line({{"step", reader.manifest().step}, {"path", options.out}}));
-  else
-    print_once(fmt::format("{}: model after {}\n", options.out,
-                           step_text(reader.manifest().step, reader.manifest().metadata)));
+  print_exported(options, reader.manifest());
   return 0;
 }
 
@@ -168,6 +197,7 @@ void add_export_options(CLI::App& app, ExportOptions& options) {
                      "maximum file size, such as 2GB; larger models are split and get an index; "
                      "0: one file; not for --onnx")
       ->type_name("SIZE");
+  app.add_flag("--peft", options.peft, "export only the adapters ([lora]), for PEFT");
   app.add_flag("--onnx", options.onnx, "export an ONNX model (opset 17)");
   add_default_option(
       app, "--inline-limit", options.inline_limit,

@@ -98,6 +98,14 @@ class Checkpoint:
             self._read_piece(tensor, part, piece, out[piece.offset:piece.offset + piece.elements])
         return out.reshape(self._shapes[tensor])
 
+    def merged(self, tensor: str) -> np.ndarray:
+        """Reads a weight, with its adapter added if the run trained one ([lora])."""
+        weight, adapter = self.read(tensor), tensor.removesuffix(".weight") + ".lora_a"
+        if adapter not in self._pieces:
+            return weight
+        scale = np.float32(float(self.metadata["lora.alpha"]) / int(self.metadata["lora.rank"]))
+        return weight + scale * (self.read(adapter) @ self.read(adapter[:-1] + "b"))
+
     def torch(self, tensor: str, part: str = "weight"):
         """Like `read`, but returns a torch tensor that shares the array's memory."""
         import torch

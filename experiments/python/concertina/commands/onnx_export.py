@@ -46,7 +46,7 @@ def _fill(model: onnx.ModelProto, given: Json, data: pathlib.Path | None) -> tup
         for tensor, one in zip(model.graph.initializer, given["graph"]["tensors"]):
             if one["type"] != "float32":
                 continue
-            raw = checkpoint.read(one["parameter"]).astype("<f4").tobytes() if "parameter" in one else tensor.raw_data
+            raw = checkpoint.merged(one["parameter"]).astype("<f4").tobytes() if "parameter" in one else tensor.raw_data
             if "parameter" in one:
                 digest.update(raw)
             tensor.raw_data = raw

@@ -1,0 +1,129 @@
+// Adapters as stored by peft (tests/golden/make_published.py): reading gives the same logits,
+// writing the same tensors, and each bad folder one error.
+#include "experiments/hugging_face/peft.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "experiments/hugging_face/merged_weights.h"
+#include "experiments/hugging_face/published_config_text.h"
+#include "tests/errors.h"
+#include "tests/experiments/published_folders.h"
+
+namespace concertina {
+namespace {
+
+std::string peft_folder(const std::string& name) {
+  return CONCERTINA_SOURCE "/tests/golden/peft/" + name;
+}
+
+/// A model with adapters, as model.from reads it.
+struct Adapted {
+  explicit Adapted(const std::string& from)
+      : folder(from),
+        config(config_from(folder)),
+        base(base_folder(folder), read_published_config(base_folder(folder)), config),
+        adapters(folder, config) {}
+  bool read(const std::string& name, std::span<float> out) const {
+    return adapters.read(name, out) || base.read(name, out);
+  }
+  std::vector<float> values(const std::string& name) const {
+    for (const Bucket& bucket : make_buckets(model_of(config)->spec()))
+      for (const BucketTensor& tensor : bucket.tensors)
+        if (tensor.name == name) {
+          std::vector<float> all(tensor.count);
+          EXPECT_TRUE(read(name, all)) << name;
+          return all;
+        }
+    ADD_FAILURE() << "no tensor " << name;
+    return {};
+  }
+
+  std::string folder;
+  RunConfig config;
+  PublishedWeights base;
+  PeftWeights adapters;
+};
+
+class Peft : public testing::TestWithParam<std::string> {};
+
+TEST_P(Peft, LogitsAreThoseOfPeft) {
+  Adapted model(peft_folder(GetParam()));
+  model.config.every_logit = true;
+  const auto expected = nlohmann::json::parse(bytes_of_file(model.folder + "/expected.json"));
+  const std::vector<float> logits = logits_with(
+      model.config,
+      [&](const std::string& name, std::span<float> out) { return model.read(name, out); },
+      expected);
+  const auto right = expected.at("logits").get<std::vector<float>>();
+  EXPECT_LE(relative_error(logits, right), 1e-5);
+  // Without them, the logits differ.
+  const std::string folder = base_folder(model.folder);
+  const RunConfig config = config_from(folder, {"model.task=" + model.config.model.task});
+  RunConfig every = config;
+  every.every_logit = true;
+  EXPECT_GT(relative_error(
+                logits_of(every, PublishedWeights(folder, read_published_config(folder), every),
+                          expected),
+                right),
+            1e-2);
+}
+
+/// On export, several modules that are one map here share A; the product is unchanged.
+TEST_P(Peft, WrittenAgainIsTheSameModel) {
+  const Adapted model(peft_folder(GetParam()));
+  const TemporaryDirectory root;
+  const std::string out = root.path() + "/out";
+  RunConfig config = model.config;
+  config.model.from = fs::absolute(base_folder(model.folder)).string();
+  write_peft(out, config, StoredType::f32, [&](const std::string& ours, std::span<float> to) {
+    EXPECT_TRUE(model.read(ours, to));
+  });
+  const Adapted again(out);
+  const auto expected = nlohmann::json::parse(bytes_of_file(model.folder + "/expected.json"));
+  const auto logits = [&](const Adapted& one) {
+    return logits_with(
+        one.config,
+        [&](const std::string& name, std::span<float> values) { return one.read(name, values); },
+        expected);
+  };
+  EXPECT_LE(relative_error(logits(again), logits(model)), 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Peft, testing::Values("gpt2", "llama", "bert-classification"),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST(PeftFolder, BadFoldersAreRefused) {
+  struct Bad {
+    std::string from, to, error;
+  };
+  const std::vector<Bad> all{
+      {R"("peft_type": "LORA")", R"("peft_type": "IA3")", "peft_type = \"IA3\""},
+      {R"("bias": "none")", R"("bias": "all")", "bias = \"all\""},
+      {R"("use_dora": false)", R"("use_dora": true)", "use_dora = true is not supported"},
+      {R"("r": 3)", R"("r": 0)", "r = 0"},
+      {R"("r": 3)", R"("r": 4)", "wrong shape"},
+      {"../../published/gpt2", "openai-community/gpt2", "is not a folder"},
+  };
+  for (const Bad& bad : all) {
+    const TemporaryDirectory root;
+    const std::string path = root.path() + "/adapter";
+    fs::copy(peft_folder("gpt2"), path);
+    std::string text = bytes_of_file(path + "/adapter_config.json");
+    const std::size_t at = text.find(bad.from);
+    ASSERT_NE(at, std::string::npos) << bad.from;
+    text.replace(at, bad.from.size(), bad.to);
+    if (const std::size_t base = text.find("../../published"); base != std::string::npos)
+      text.replace(base, 15, CONCERTINA_SOURCE "/tests/golden/published");
+    write_bytes(path + "/adapter_config.json", text);
+    expect_has(input_error([&] { Adapted(path).values("001.attention/qkv.lora_a"); }).what(),
+               bad.error);
+  }
+}
+
+}  // namespace
+}  // namespace concertina

@@ -29,6 +29,7 @@ struct LinearShape {
   bool transposed = false;
   DType compute = DType::f32;
   Products products = Products::as_stored;
+  bool infers = false;  // only forward passes, for which alone the weights are packed
   bool operator==(const LinearShape&) const = default;
 };
 
@@ -77,6 +78,9 @@ struct AttentionShape {
   bool padded = false;        // every op has lengths; otherwise no op has them
   bool drops = false;         // ops may have a mask; otherwise no op has one
   bool packed = false;        // causal, and every op has starts; otherwise no op has them
+  /// > 0: causal inference with a cache of this many tokens per sample. An op's rows are the next
+  /// tokens of each sample: row r has the position r % T - starts[r] in its sample.
+  std::int64_t capacity = 0;
   bool operator==(const AttentionShape&) const = default;
 
   std::int64_t kv() const { return kv_heads == 0 ? heads : kv_heads; }
@@ -89,10 +93,14 @@ struct AttentionShape {
   /// each row starts at a new counter of the random generator.
   std::int64_t mask_row() const { return (tokens + 3) / 4 * 4; }
   std::int64_t mask_elements() const { return heads * tokens * mask_row(); }
+  /// Elements of the cache [samples,2K,capacity,D]: the keys of each key head, then the values.
+  std::int64_t cache_elements() const { return samples * 2 * kv_width() * capacity; }
+  bool has_starts() const { return packed || capacity > 0; }
 };
 
-/// Returns the FLOPs of one product over the unmasked (query, key) pairs, ignoring lengths. Forward
-/// passes compute two products (q k^T, p v), backward passes five (q k^T again, dp, dv, dq, dk).
+/// Returns the FLOPs of one product over the unmasked (query, key) pairs, ignoring lengths and,
+/// with a cache, for queries at all positions alike. Forward passes compute two products (q k^T, p
+/// v), backward passes five (q k^T again, dp, dv, dq, dk).
 double attention_product_flops(const AttentionShape& shape);
 
 class Attention {
@@ -108,8 +116,8 @@ class Attention {
   virtual void backward(const AttentionBackward& op) = 0;
 
  protected:
-  /// Throws if an op's lengths, mask or starts do not match the shape.
-  void require(View lengths, const DropoutMask& mask, View starts) const;
+  /// Throws if an op's lengths, mask, starts or cache do not match the shape.
+  void require(View lengths, const DropoutMask& mask, View starts, View cache = {}) const;
 
  private:
   AttentionShape shape_;

@@ -33,7 +33,8 @@ struct Flops {
 
 double attention_product_flops(const AttentionShape& s) {
   const auto tokens = static_cast<double>(s.tokens);
-  const double pairs = tokens * (s.causal ? (tokens + 1) / 2 : tokens);
+  const auto keys = static_cast<double>(s.capacity > 0 ? s.capacity : s.tokens);
+  const double pairs = tokens * (s.causal ? (keys + 1) / 2 : keys);
   return 2 * pairs * static_cast<double>(s.samples * s.width());
 }
 
@@ -42,10 +43,12 @@ Attention::Attention(const AttentionShape& shape) : shape_(shape) {
                    shape.heads, shape.kv());
 }
 
-void Attention::require(View lengths, const DropoutMask& mask, View starts) const {
-  const std::int64_t rows = shape_.packed ? shape_.samples * shape_.tokens : 0;
-  CONCERTINA_CHECK(std::cmp_equal(starts.count, rows) && (!shape_.packed || shape_.causal),
+void Attention::require(View lengths, const DropoutMask& mask, View starts, View cache) const {
+  const std::int64_t rows = shape_.has_starts() ? shape_.samples * shape_.tokens : 0;
+  CONCERTINA_CHECK(std::cmp_equal(starts.count, rows) && (!shape_.has_starts() || shape_.causal),
                    "{} starts for {} packed rows", starts.count, rows);
+  CONCERTINA_CHECK(std::cmp_equal(cache.count, shape_.cache_elements()),
+                   "a cache of {} elements instead of {}", cache.count, shape_.cache_elements());
   const std::size_t expected = shape_.padded ? static_cast<std::size_t>(shape_.samples) : 0;
   CONCERTINA_CHECK(lengths.count == expected && (expected == 0 || lengths.dtype == DType::i32),
                    "{} lengths for {} samples{}", lengths.count, shape_.samples,

@@ -89,7 +89,8 @@ struct AttentionForward {
   View y, lse;
   DropoutMask mask{};  // see AttentionShape::mask_row()
   View starts{};
-  auto views() { return std::array{&qkv, &lengths, &y, &lse, &starts}; }
+  View cache{};  // of AttentionShape::cache_elements(); then lse is not written
+  auto views() { return std::array{&qkv, &lengths, &y, &lse, &starts, &cache}; }
   void run() const { attention.forward(*this); }
 };
 

@@ -116,16 +116,18 @@ std::int64_t gated_hidden(std::int64_t width) {
 }
 
 UnitShape unit_shape(const ModelConfig& config) {
+  const bool decodes = config.decoded > 0;
   return {config.samples,
-          config.context,
+          decodes ? config.decoded : config.context,
           config.width,
           config.precision.storage,
           config.precision.products,
           config.dropout,
           config.label_smoothing,
           config.attention_dropout,
-          config.packed,
-          config.lora};
+          config.packed && !decodes,
+          config.lora,
+          decodes ? config.context : 0};
 }
 
 std::unique_ptr<Unit> Model::make_unit(int index, Backend& backend) const {
@@ -155,7 +157,7 @@ ModelPlan::ModelPlan(ModelConfig config) : config_(std::move(config)) {
   ModelSpec& spec = model_.spec_;
   spec.boundary_bytes = unit_shape(config_).activation_bytes();
   spec.activation = config_.precision.storage;
-  spec.tokens_per_sample = config_.context;
+  spec.tokens_per_sample = unit_shape(config_).tokens;
   spec.vocabulary = config_.vocab;
   spec.samples = config_.samples;
   spec.unties = config_.unties;

@@ -27,10 +27,11 @@ void* offset_by(void* memory, std::size_t bytes) {
 void write_pass_key(const Unit& unit, Pass pass, const UnitIo& io,
                     std::span<const UnitGradient> gradients, std::vector<std::uint64_t>& words) {
   // Destructured so that adding a member to UnitIo causes a compile error here.
-  const auto& [fields, input, output, input_grad, output_grad, saved, grads, loss_scale, training,
-               random] = io;
+  const auto& [fields, input, output, input_grad, output_grad, saved, grads, cache, loss_scale,
+               training, random] = io;
   words.assign({word_of(&unit), static_cast<std::uint64_t>(pass), word_of(saved), word_of(grads),
-                std::bit_cast<std::uint32_t>(loss_scale), training, random.seed, random.unit});
+                word_of(cache), std::bit_cast<std::uint32_t>(loss_scale), training, random.seed,
+                random.unit});
   for (const View& field : fields) append(words, field);
   for (const View* view : {&input, &output, &input_grad, &output_grad}) append(words, *view);
   for (const UnitGradient& gradient : gradients) {
@@ -106,6 +107,8 @@ void ModelStage::place_memory() {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
     const UnitMemory needs = slot.unit->memory();
+    slot.cache = memory_.cache_bytes;
+    memory_.cache_bytes += align_up(needs.cache_bytes);
     const std::size_t edge = i + 1 < slots_.size() ? boundary : 0;  // output to the next unit
     if (frozen(i)) {
       forward = std::max(forward, align_up(needs.saved_bytes));
@@ -192,6 +195,7 @@ UnitIo ModelStage::unit_io(std::size_t slot, const MicrobatchIo& io, Grads grads
   unit.input = slot == 0 ? io.input : output_of(slot - 1, io);
   unit.output = output_of(slot, io);
   unit.saved = saved_of(slot, io);
+  unit.cache = offset_by(io.cache, slots_[slot].cache);
   unit.loss_scale = io.loss_scale;
   unit.training = io.training && !frozen(slot);
   unit.random = {io.seed, static_cast<std::uint32_t>(io.step),

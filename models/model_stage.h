@@ -21,7 +21,7 @@ namespace concertina {
 
 /// Returns the maximum number of words in the key of a pass with `parameters` parameters.
 constexpr std::size_t pass_key_words(std::size_t parameters) {
-  return 32 + 4 * parameters;
+  return 33 + 4 * parameters;
 }
 
 /// Replaces the contents of `words`. `gradients` is empty except for Pass::weight.
@@ -80,7 +80,7 @@ class ModelStage final : public Stage {
     std::vector<int> trained;  // the unfrozen ones among `buckets`
     bool repacks = false;      // a bucket in `trained` contains weights that the unit packs
     bool recompute = false;    // see UnitSpec
-    std::size_t saved = 0, output = 0, grads = 0, output_grad = 0;
+    std::size_t saved = 0, output = 0, grads = 0, output_grad = 0, cache = 0;
     std::size_t again = 0;  // where `saved` is recomputed, relative to the unit's grads
   };
   /// Location of the gradients between units: none for F; separate memory per unit if I and W are

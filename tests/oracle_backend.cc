@@ -63,9 +63,14 @@ class OracleAttention final : public Attention {
   using Attention::Attention;
 
   void forward(const AttentionForward& op) override {
-    require(op.lengths, op.mask, op.starts);
+    require(op.lengths, op.mask, op.starts, op.cache);
     const Values qkv = values_of(op.qkv);
-    Out y(op.y), lse(op.lse);
+    Out y(op.y);
+    if (shape().capacity > 0) {
+      Out cache(op.cache);
+      return oracle::cached_attention(shape(), qkv, op.starts.i32(), cache, y);
+    }
+    Out lse(op.lse);
     oracle::attention(shape(), qkv, op.lengths.i32(), y, lse, op.mask);
   }
   void backward(const AttentionBackward& op) override {

@@ -211,10 +211,9 @@ def measured_on(entry, before):
     return f"{kind[1] if kind else entry['processor']}, `{entry['commit']}`{marks_of(entry, before)}"
 
 
-def with_legend(table, command=""):
+def with_legend(table):
     legend = [f"† Measured more than {OLD} commits ago."] * ("†" in table) + ["‡ Other programs were running."] * ("‡" in table)
-    text = " ".join([*([f"Command: `{command.strip()}`."] if command else []), *legend])
-    return "\n".join([*table.splitlines(), *(["", text] if text else [])]) + "\n"
+    return table + ("\n" + " ".join(legend) + "\n" if legend else "")
 
 
 def table_of(headings, rows, edge="|"):
@@ -240,7 +239,7 @@ def table(name, before):
     rows = [[Cell().show(pattern, entry) for pattern in result["columns"].values()] + [measured_on(entry, before)] for entry in current(name)]
     if not rows:
         return "Not measured yet.\n"
-    return with_legend(table_of([*result["columns"], "processor, commit"], rows), shown_command(result))
+    return table_of([*result["columns"], "processor, commit"], rows) + f"\nCommand: `{shown_command(result).strip()}`.\n"
 
 
 def shown_command(result):

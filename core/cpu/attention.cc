@@ -106,6 +106,7 @@ std::optional<ScoreDropout> score_dropout(const AttentionShape& shape, const Dro
 }
 
 std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& context) {
+  if (shape.capacity > 0) return make_cached_attention(shape, context);
   if (shape.compute == DType::f32)
     return std::make_unique<HeadAttention<float>>(shape, *context.loops.attention_f32, context);
   if (context.pair_attention != nullptr && shape.head_dim % 2 == 0)

@@ -1,5 +1,5 @@
-// The loops between the products of bf16 attention (product_attention.cc), compiled once per
-// instruction set.
+// The loops between the products of bf16 attention (product_attention.cc), and attention of single
+// queries (cached_attention.cc), compiled once per instruction set.
 #include "core/cpu/attention_rows.h"
 #include "core/cpu/loops.h"
 
@@ -59,10 +59,28 @@ void store(const float* from, const float* factor, float scale, Int count, HeadR
   }
 }
 
+template <class T>
+void attend_row(const T* q, const T* k, const T* v, Int keys, Int d, float* scratch, T* y) {
+  const Int whole = padded(keys);
+  float *const s = scratch, *const out = scratch + whole;
+  for (Int j = 0; j < keys; ++j) s[j] = dot(q, k + j * d, d);
+  mask_row(s, keys);
+  const float scale = 1.0F / __builtin_sqrtf(static_cast<float>(d));
+  const float sum = exp_row(s, keys, whole, scale, max_row(s, keys, scale), s);
+  for (Int c = 0; c < d; ++c) out[c] = 0;
+  for (Int j = 0; j < keys; ++j) {
+    const float weight = s[j];
+    const T* const row = v + j * d;
+#pragma omp simd
+    for (Int c = 0; c < d; ++c) out[c] += weight * to_float(row[c]);
+  }
+  for (Int c = 0; c < d; ++c) y[c] = rounded<T>(out[c] / sum);
+}
+
 }  // namespace
 
 extern const AttentionLoops CONCERTINA_PASTE(attention_loops_, CONCERTINA_ISA);
-const AttentionLoops CONCERTINA_PASTE(attention_loops_, CONCERTINA_ISA) = {softmax, score_grads,
-                                                                           store};
+const AttentionLoops CONCERTINA_PASTE(attention_loops_, CONCERTINA_ISA) = {
+    softmax, score_grads, store, attend_row<float>, attend_row<Bf16>};
 
 }  // namespace concertina::cpu

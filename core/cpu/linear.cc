@@ -19,20 +19,22 @@ class CpuLinear final : public Linear {
         loops_(loops),
         context_(context),
         forward_(s.rows, weights(s), context),
-        backward_(s.rows, transposed(weights(s)), context),
-        outer_(s.rows, s.transposed ? s.out : s.in, s.transposed ? s.in : s.out, context),
-        backward_offset_(align_up(forward_.packed_bytes())) {}
+        backward_offset_(align_up(forward_.packed_bytes())) {
+    if (s.infers) return;
+    backward_.emplace(s.rows, transposed(weights(s)), context);
+    outer_.emplace(s.rows, s.transposed ? s.out : s.in, s.transposed ? s.in : s.out, context);
+  }
 
   std::size_t packed_bytes() const override {
-    return backward_offset_ + align_up(backward_.packed_bytes());
+    return backward_offset_ + (backward_ ? align_up(backward_->packed_bytes()) : 0);
   }
 
   void pack(const PackWeights& op) override {
-    context_.team.each(2, [&](Int direction, int) {
+    context_.team.each(backward_ ? 2 : 1, [&](Int direction, int) {
       if (direction == 0)
         forward_.pack(op.weight.f32(), op.packed);
       else
-        backward_.pack(op.weight.f32(), backward_part(op.packed));
+        backward_->pack(op.weight.f32(), backward_part(op.packed));
     });
   }
 
@@ -62,7 +64,7 @@ class CpuLinear final : public Linear {
     T* out = op.dx.as<T>();
     const T* operand = op.epilogue.operand.as<T>();
     const bool activation = op.epilogue.is_activation();
-    backward_.run(op.dy.as<T>(), weights, out, [&](Int first, Int rows, float* tile) {
+    backward_->run(op.dy.as<T>(), weights, out, [&](Int first, Int rows, float* tile) {
       const Int at = first * n;
       if (activation)
         loops_.multiply(tile, operand + at, out + at, rows * n);
@@ -77,7 +79,7 @@ class CpuLinear final : public Linear {
     const T *in = op.x.as<T>(), *grad = op.dy.as<T>();
     const bool swapped = shape().transposed;
     if (!op.dweight.empty())
-      outer_.run(swapped ? grad : in, swapped ? in : grad, op.dweight.f32(), op.accumulate);
+      outer_->run(swapped ? grad : in, swapped ? in : grad, op.dweight.f32(), op.accumulate);
     if (op.dbias.empty()) return;
     const Int n = shape().out;
     context_.team.runs(n, kBiasColumns, [&](Int begin, Int end) {
@@ -130,8 +132,9 @@ class CpuLinear final : public Linear {
 
   const ActivationLoops<T>& loops_;
   const Context& context_;
-  Rows<T> forward_, backward_;
-  Outer<T> outer_;
+  Rows<T> forward_;
+  std::optional<Rows<T>> backward_;
+  std::optional<Outer<T>> outer_;
   std::size_t backward_offset_;
 };
 

@@ -79,8 +79,18 @@ struct HeadRows {
   std::int64_t stride, d;
 };
 
-/// The attention loops between the bf16 matrix products. Probabilities `p` and score gradients `ds`
-/// are zero for masked keys. Kept probabilities have not been scaled.
+/// y[D] = softmax(q k^T / sqrt(D)) v for one query, and k and v of `keys` consecutive rows.
+/// `scratch` has attend_row_scratch() floats.
+template <class T>
+using AttendRow = void (*)(const T* q, const T* k, const T* v, std::int64_t keys, std::int64_t d,
+                           float* scratch, T* y);
+constexpr std::int64_t attend_row_scratch(std::int64_t keys, std::int64_t d) {
+  return (keys + 31) / 16 * 16 + d;
+}
+
+/// Attention of single queries, and the loops between the matrix products of bf16 attention. In
+/// these, probabilities `p` and score gradients `ds` are zero for masked keys, and kept
+/// probabilities have not been scaled.
 struct AttentionLoops {
   // p[rows,keys] = e^(scale s - top of the row), inverse[rows] = 1 / row sums, lse[rows]
   void (*softmax)(const ScoreTile& tile, float* s, Bf16* p, float* inverse, float* lse);
@@ -90,6 +100,8 @@ struct AttentionLoops {
   // to[count,D] = scale factor[count] from[count,D]; factor may be null (1)
   void (*store)(const float* from, const float* factor, float scale, std::int64_t count,
                 HeadRows rows, Bf16* to);
+  AttendRow<float> attend_f32;
+  AttendRow<Bf16> attend_bf16;
 };
 
 /// Attention over panels of activations of type T, for one key/value head of a sample and the

@@ -21,6 +21,7 @@ namespace concertina::cpu {
 std::unique_ptr<Linear> make_linear(const LinearShape& shape, Context& context);
 std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& context);
 std::unique_ptr<Attention> make_product_attention(const AttentionShape& shape, Context& context);
+std::unique_ptr<Attention> make_cached_attention(const AttentionShape& shape, Context& context);
 
 /// Returns the mask of a sample's query heads from `head` on, or nullopt if there is no dropout.
 std::optional<ScoreDropout> score_dropout(const AttentionShape& shape, const DropoutMask& mask,

@@ -33,6 +33,23 @@ class CudaAttention final : public Attention {
   Context& context_;
 };
 
+class CachedAttention final : public Attention {
+ public:
+  CachedAttention(const AttentionShape& shape, Context& context)
+      : Attention(shape), context_(context) {}
+
+  void forward(const AttentionForward& op) override {
+    require(op.lengths, op.mask, op.starts, op.cache);
+    cached_attention(context_.stream, shape(), op);
+  }
+  void backward(const AttentionBackward& /*op*/) override {
+    CONCERTINA_CHECK(false, "attention with a cache has no backward pass");
+  }
+
+ private:
+  Context& context_;
+};
+
 /// Returns null if cuDNN must not or cannot be used.
 std::unique_ptr<Attention> by_dnn(const AttentionShape& shape, Context& context) {
   if (!wants_dnn(shape, context.attention)) return nullptr;
@@ -50,6 +67,7 @@ std::unique_ptr<Attention> make_attention(const AttentionShape& shape, Context& 
     throw_input("packed documents are not supported on a GPU", "data.documents",
                 "run.device = \"cpu\", or data.documents = \"joined\"");
   require_heads(shape, context.attention);
+  if (shape.capacity > 0) return std::make_unique<CachedAttention>(shape, context);
   std::unique_ptr<Attention> attention = by_dnn(shape, context);
   need(shape, attention != nullptr, context.workspace);
   if (attention == nullptr) attention = std::make_unique<CudaAttention>(shape, context);

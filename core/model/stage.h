@@ -22,6 +22,7 @@ struct StageMemory {
   std::size_t forward_bytes = 0;    // once: scratch of one F, for units that save nothing
   DType activation = DType::f32;    // element type at boundaries
   std::size_t loss_rows = 0;        // size of row_loss(); 0 unless this is the last stage
+  std::size_t cache_bytes = 0;      // once: keys and values of earlier tokens, in a decoder
 };
 
 /// A microbatch as seen by a stage. Views that the stage does not use are empty. Fields and input
@@ -35,6 +36,7 @@ struct MicrobatchIo {
   View input_grad, output_grad;  // [R,C], likewise
   void* saved = nullptr;         // StageMemory::saved_bytes, from F to B or W
   void* grads = nullptr;         // StageMemory::grad_bytes, from I to W
+  void* cache = nullptr;         // StageMemory::cache_bytes, from F to the next F
   float loss_scale = 1;          // 1 / number of valid targets in the global batch
   bool training = true;          // false: no backward pass; the last stage keeps its logits
   std::uint64_t seed = 0;        // with the step, determines random numbers

@@ -1,41 +1,110 @@
-// `concertina generate`: generates text with a run's best or newest checkpoint.
+// `concertina generate`: continues texts with a run's best or newest checkpoint.
 #include "experiments/evaluate/generate.h"
+
+#include <filesystem>
 
 #include "core/log.h"
 #include "experiments/commands/command.h"
 #include "experiments/launch/launch.h"
 #include "experiments/machine/exit.h"
+#include "experiments/machine/gather.h"
 #include "experiments/run/best_commit.h"
 #include "experiments/run/run_checkpoint.h"
+#include "io/file.h"
+#include "io/strict_json.h"
+#include "io/tokenizers/characters/unicode.h"
 
 namespace concertina {
 namespace {
 
 constexpr int kTokens = 200;  // used if generate.tokens is 0, a value meant for the end of `train`
+constexpr std::size_t kMostPromptBytes = std::size_t{1} << 30;
 
 struct GenerateOptions : ConfigOptions {
   bool newest = false;  // instead of the best
+  std::string prompts;  // file with one prompt per line
+  bool logprobs = false;
 };
 
-int run_generate(const GenerateOptions& options, MpiEnvironment& mpi) {
-  RunConfig config = options.config;
+/// The config for forward passes alone: one sample per microbatch, and no optimizer state.
+RunConfig forward_config(RunConfig config) {
   config.data.text.clear();
-  config.data.files.clear();  // only the prompt is needed
+  config.data.files.clear();  // only the prompts are needed
+  config.batch.global = config.batch.microbatches;
+  config.optimizer.name = "sgd";  // one tensor of state
   if (config.generate.tokens == 0) config.generate.tokens = kTokens;
+  return config;
+}
+
+Prompt prompt_of(const std::string& line, bool json, const std::string& where, std::int64_t seed) {
+  if (!json) return {line, seed};
+  const nlohmann::json one = parse_strict_object(line, where);
+  for (const auto& [key, value] : one.items())
+    if (!(key == "prompt" && value.is_string()) && !(key == "seed" && value.is_number_integer()))
+      throw_input(fmt::format("unexpected \"{}\": {}", key, value.dump()), where,
+                  R"({"prompt": "text", "seed": 1}, where the seed is optional)");
+  if (!one.contains("prompt")) throw_input("\"prompt\" is missing", where, R"({"prompt": "text"})");
+  return {one["prompt"].get<std::string>(), one.value("seed", seed)};
+}
+
+/// One prompt per line, as text or, in a .jsonl file, as JSON objects. Read on rank 0. Collective.
+std::vector<Prompt> read_prompts(const std::string& path, std::int64_t seed, Communicator& world) {
+  const nlohmann::json all = from_first(world, [&] {
+    if (std::error_code ignored; !std::filesystem::exists(path, ignored))
+      throw_input("no such file", path, "a file with one prompt per line");
+    const std::string content = read_file(path, kMostPromptBytes);
+    nlohmann::json prompts = nlohmann::json::array();
+    for (std::size_t begin = 0, line = 1; begin < content.size(); ++line) {
+      const std::size_t end = std::min(content.find('\n', begin), content.size());
+      if (end > begin) {
+        const std::string where = fmt::format("{}:{}", path, line);
+        const Prompt prompt =
+            prompt_of(content.substr(begin, end - begin), path.ends_with(".jsonl"), where,
+                      seed + std::ssize(prompts));
+        if (!is_utf8(prompt.text)) throw_input("the prompt is not valid UTF-8", where, "UTF-8");
+        prompts.push_back({prompt.text, prompt.seed});
+      }
+      begin = end + 1;
+    }
+    if (prompts.empty()) throw_input("no prompts", path, "one prompt per line");
+    return prompts;
+  });
+  std::vector<Prompt> prompts;
+  for (const nlohmann::json& one : all)
+    prompts.push_back({one[0].get<std::string>(), one[1].get<std::int64_t>()});
+  return prompts;
+}
+
+std::string json_of(std::int64_t step, const Prompt& prompt, const Continuation& continuation,
+                    bool logprobs) {
+  nlohmann::ordered_json line{{"step", step},
+                              {"prompt", prompt.text},
+                              {"text", continuation.text},
+                              {"seed", prompt.seed},
+                              {"tokens", continuation.log_probabilities.size()},
+                              {"end", continuation.end}};
+  if (logprobs) line["log_probabilities"] = continuation.log_probabilities;
+  return json_line(line);
+}
+
+int run_generate(const GenerateOptions& options, MpiEnvironment& mpi) {
+  options.needs("--logprobs", "--json", options.json);
+  const RunConfig config = forward_config(options.config);
   const std::unique_ptr<Launch> launch = open_launch(config, mpi, "generate");
+  const std::int64_t seed = config.run.seed;
+  const std::vector<Prompt> prompts = options.prompts.empty()
+                                          ? std::vector<Prompt>{{config.generate.prompt, seed}}
+                                          : read_prompts(options.prompts, seed, launch->world);
   nlohmann::json stored;
   const std::int64_t step =
       require_checkpoint(launch->trainer, checkpoint_directory(launch->config),
                          options.newest ? Chosen::newest : Chosen::best, &stored);
   launch->begin();
   if (launch->leads() && !options.json) log::info("model after {}", step_text(step, stored));
-  const GenerateSection& wanted = launch->config.generate;
-  const std::string text =
-      generate(launch->trainer, *launch->tokenizer, wanted, launch->config.run.seed);
-  if (options.json)
-    print_once(json_line({{"step", step}, {"prompt", wanted.prompt}, {"text", text}}));
-  else
-    print_once(terminal_text(wanted.prompt + text) + "\n");
+  const std::vector<Continuation> texts = launch->generate(prompts);
+  for (std::size_t i = 0; i < prompts.size(); ++i)
+    print_once(options.json ? json_of(step, prompts[i], texts[i], options.logprobs)
+                            : terminal_text(prompts[i].text + texts[i].text) + "\n");
   return 0;
 }
 
@@ -45,6 +114,14 @@ Command command_generate() {
   return make_command<GenerateOptions>(
       "generate text with a run's best or newest checkpoint",
       [](CLI::App& app, GenerateOptions& options) {
+        app.add_option(
+               "--prompts", options.prompts,
+               "file with one prompt per line, instead of generate.prompt; in a .jsonl "
+               "file, lines are {\"prompt\": \"...\", \"seed\": N} (default seeds: run.seed, "
+               "run.seed + 1, ...)")
+            ->type_name("FILE");
+        app.add_flag("--logprobs", options.logprobs,
+                     "add each token's log-probability under the model; for --json");
         add_json_option(app, options);
         add_newest_option(app, options.newest);
       },

@@ -1,12 +1,14 @@
-// Generates text with the model, in any layout.
+// Continues texts with the model, in any layout.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "experiments/config/config.h"
-#include "experiments/run/trainer.h"
+#include "experiments/evaluate/decoder.h"
 #include "io/tokenizers/tokenizer.h"
 
 namespace concertina {
@@ -14,16 +16,28 @@ namespace concertina {
 /// Returns the tokens of `prompt`, at least one. Throws Error{bad_input} if the model does not
 /// predict next tokens or has fewer tokens than the tokenizer, or if the prompt is empty or cannot
 /// be encoded.
-std::vector<std::int32_t> prompt_tokens(const ModelSpec& model, const Tokenizer& tokenizer,
-                                        const std::string& prompt);
+Tokens prompt_tokens(const ModelSpec& model, const Tokenizer& tokenizer, const std::string& prompt);
 
-/// Generates `options.tokens` tokens after `options.prompt`, which the result does not repeat. Each
-/// token is sampled from softmax(logits / temperature), or is the most likely token if temperature
-/// is 0. Random numbers depend on (seed, token), so the result does not depend on the layout. Each
-/// token costs a forward pass of a whole microbatch, so use it for inspection, not for serving.
-/// Collective; all ranks return the text. `stop` is called repeatedly, and must return the same
-/// value on all ranks; true ends the generation early.
-std::string generate(Trainer& trainer, const Tokenizer& tokenizer, const GenerateSection& options,
-                     std::int64_t seed, const std::function<bool()>& stop = {});
+struct Prompt {
+  std::string text;
+  std::int64_t seed = 0;
+};
+
+/// The continuation of a prompt.
+struct Continuation {
+  std::string text;                       // without the prompt, and without a stop string
+  std::vector<double> log_probabilities;  // by token
+  std::string_view end = "length";        // why it ends; or "stop", "end of text", "interrupted"
+};
+
+/// Continues each prompt by up to `options.tokens` tokens. The random numbers of a prompt depend on
+/// its seed alone. The pipeline that starts a step computes all texts, generate.batch at once.
+/// Collective; all ranks return the result. `stop` is called repeatedly, and must return the same
+/// value on all ranks; true ends the generation early. Throws Error{bad_input} like
+/// prompt_tokens().
+std::vector<Continuation> generate(const DecodedModel& model, const ModelSpec& spec,
+                                   Backend& backend, const Tokenizer& tokenizer,
+                                   std::span<const Prompt> prompts,
+                                   const std::function<bool()>& stop = {});
 
 }  // namespace concertina

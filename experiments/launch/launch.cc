@@ -270,6 +270,15 @@ void Launch::begin() {
   starting.reset();
 }
 
+std::vector<Continuation> Launch::generate(std::span<const Prompt> prompts,
+                                           const std::function<bool()>& stop) {
+  const std::unique_ptr<Backend> decoding = make_backend(with_isa(config, isa), threads, world);
+  backend->synchronize();
+  return concertina::generate({config, trainer.assignment(), trainer.state().weights(), world,
+                               trainer.tensors(), &watchdog},
+                              trainer.job().model, *decoding, *tokenizer, prompts, stop);
+}
+
 nlohmann::json Launch::identity(bool remember) {
   if (dataset == nullptr) return numerics_identity(with_content(config, *tokenizer), "");
   // A directory that is not a run yet stays unchanged until the launch is accepted.

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "experiments/cache/cache_room.h"
+#include "experiments/evaluate/generate.h"
 #include "experiments/machine/launch_watch.h"
 #include "experiments/machine/threads.h"
 #include "experiments/run/trainer.h"
@@ -44,6 +45,9 @@ class Launch {
   /// The numerics_identity() of this run, including the SHA-256 of its text and the machine
   /// properties that affect bits. `remember`: store the SHA-256 in the run directory. Collective.
   nlohmann::json identity(bool remember = true);
+  /// Continues texts with the trainer's model, see experiments/evaluate/generate.h. Collective.
+  std::vector<Continuation> generate(std::span<const Prompt> prompts,
+                                     const std::function<bool()>& stop = {});
   /// Called once every rank has its weights: from now on the watchdog aborts the run if a rank
   /// hangs. Collective.
   void begin();

@@ -441,7 +441,8 @@ int Training::finish(const std::optional<RunTrace>& trace) {
   if (stopped_by_ != 0) return preempted(stopped_by_);
   std::string text;
   if (config.generate.tokens > 0)
-    text = generate(trainer_, *launch_.tokenizer, config.generate, config.run.seed, stop);
+    text =
+        launch_.generate(std::array{Prompt{config.generate.prompt, config.run.seed}}, stop)[0].text;
   if (stopped_by_ != 0 || stop()) return preempted(stopped_by_);
   const std::string hash = state_sha256(trainer_);
   if (cache_) summary_.cache = cache_->use();

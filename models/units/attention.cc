@@ -22,7 +22,8 @@ AttentionShape attention_shape(const UnitShape& s, const AttentionSpec& spec) {
           .causal = spec.causal,
           .padded = spec.padded,
           .drops = s.attention_dropout > 0,
-          .packed = s.packed};
+          .packed = s.packed,
+          .capacity = s.capacity};
 }
 
 RotarySpec rotary_of(const AttentionShape& shape, RotarySpec rotary) {
@@ -89,8 +90,9 @@ DenseSpec proj_spec(const UnitShape& s, const AttentionSpec& spec) {
 /// Rotates q and k in place. The rotation table is stored with the packed weights.
 class Rotary final : public UnitPart {
  public:
-  Rotary(const AttentionShape& shape, const RotarySpec& spec, Backend& backend)
-      : shape_(shape), spec_(rotary_of(shape, spec)), backend_(backend) {}
+  Rotary(const AttentionShape& shape, std::int64_t positions, const RotarySpec& spec,
+         Backend& backend)
+      : shape_(shape), positions_(positions), spec_(rotary_of(shape, spec)), backend_(backend) {}
 
   std::size_t parameters() const override { return 0; }
   std::size_t packed_bytes() const override {
@@ -100,7 +102,7 @@ class Rotary final : public UnitPart {
   void attach(std::span<const View> /*weights*/, void* packed) override {
     if (!spec_.turns()) return;
     table_ = {packed, table_elements(), DType::f32};
-    backend_.run(RotaryTable{.spec = spec_, .table = table_, .tokens = shape_.tokens});
+    backend_.run(RotaryTable{.spec = spec_, .table = table_, .tokens = positions_});
   }
 
   /// `inverse` is used for gradients.
@@ -119,10 +121,11 @@ class Rotary final : public UnitPart {
 
  private:
   std::size_t table_elements() const {
-    return static_cast<std::size_t>(shape_.tokens * spec_.columns);
+    return static_cast<std::size_t>(positions_ * spec_.columns);
   }
 
   AttentionShape shape_;
+  std::int64_t positions_;
   RotarySpec spec_;
   Backend& backend_;
   View table_;
@@ -195,7 +198,7 @@ class AttentionBranch final : public Branch {
         backend_(backend),
         qkv_(qkv_spec(shape, spec), shape.rows(), shape, backend),
         proj_(proj_spec(shape, spec), shape.rows(), shape, backend),
-        rotary_(attention_shape(shape, spec), spec.rotary, backend),
+        rotary_(attention_shape(shape, spec), shape.positions(), spec.rotary, backend),
         attention_(backend.attention(attention_shape(shape, spec))) {
     if (spec.norm_eps) norms_.emplace(attention_shape(shape, spec), spec, backend);
   }
@@ -219,7 +222,8 @@ class AttentionBranch final : public Branch {
                                   .y = s.y,
                                   .lse = s.lse,
                                   .mask = mask(io),
-                                  .starts = starts(io)});
+                                  .starts = starts(io),
+                                  .cache = cache(io)});
     if (!y.empty()) proj_.forward(s.y, last, y);
   }
 
@@ -258,7 +262,11 @@ class AttentionBranch final : public Branch {
     return {shape_.attention_dropout, io.random, attention_->shape().mask_elements()};
   }
   View lengths(const UnitIo& io) const { return spec_.padded ? io.fields[kLengths] : View{}; }
-  View starts(const UnitIo& io) const { return shape_.packed ? io.fields[kStarts] : View{}; }
+  View starts(const UnitIo& io) const { return shape_.has_starts() ? io.fields[kStarts] : View{}; }
+  View cache(const UnitIo& io) const {
+    const auto elements = static_cast<std::size_t>(attention_->shape().cache_elements());
+    return {io.cache, elements, shape_.compute};
+  }
 
   UnitShape shape_;
   AttentionSpec spec_;
@@ -321,10 +329,11 @@ BranchPlan attention_branch(const UnitShape& shape, const AttentionSpec& spec) {
     for (const char* name : {"q_norm", "k_norm"})
       append(plan.parameters, head_norm(spec, name).parameters(heads.head_dim));
   plan.scratch_columns = heads.width();
-  CONCERTINA_CHECK(!shape.packed || (spec.causal && !spec.padded),
-                   "packed samples require a causal model");
+  CONCERTINA_CHECK(!shape.has_starts() || (spec.causal && !spec.padded),
+                   "packed samples and caches require a causal model");
   if (spec.padded) plan.reads = {lengths_field()};
-  if (shape.packed) plan.reads = {starts_field(shape.tokens)};
+  if (shape.has_starts()) plan.reads = {starts_field(shape.tokens)};
+  plan.cache_bytes = static_cast<std::size_t>(heads.cache_elements()) * size_of(shape.compute);
   plan.cost = cost_of(shape, spec);
   plan.make = [shape, spec](Backend& backend) {
     return std::make_unique<AttentionBranch>(shape, spec, backend);

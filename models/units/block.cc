@@ -79,6 +79,7 @@ class Block final : public PartedUnit {
     for (const BranchPlan& branch : spec_.branches) {
       all.saved_bytes += branch.cost.saved_bytes;
       all.grad_bytes += branch.cost.grad_bytes;
+      all.cache_bytes += branch.cache_bytes;
     }
     return all;
   }

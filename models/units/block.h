@@ -44,10 +44,11 @@ class Branch {
 struct BranchPlan {
   std::vector<ParameterSpec> parameters;
   std::vector<Field> reads{};
-  /// Cost of the branch alone. Its bytes are the size of BranchMemory, its recompute_flops are those
-  /// of forward() without y, and of `split` only `parts` is set.
+  /// Cost of the branch alone. Its bytes are the size of BranchMemory, its recompute_flops are
+  /// those of forward() without y, and of `split` only `parts` is set.
   UnitCost cost;
   std::int64_t scratch_columns = 0;  // used by backward_input()
+  std::size_t cache_bytes = 0;       // see UnitMemory; of at most one branch of a block
   std::function<std::unique_ptr<Branch>(Backend&)> make;
   UnitGraph describe{};  // describes the branch alone
 };

@@ -38,8 +38,8 @@ std::string DenseSpec::describe(GraphBuilder& graph, const std::string& x) const
 Dense::Dense(const DenseSpec& spec, std::int64_t rows, const UnitShape& shape, Backend& backend)
     : backend_(backend),
       biased_(spec.bias),
-      linear_(backend.linear(
-          {rows, spec.in, spec.out, spec.shared_table, shape.compute, shape.products})) {
+      linear_(backend.linear({rows, spec.in, spec.out, spec.shared_table, shape.compute,
+                              shape.products, shape.capacity > 0})) {
   if (spec.adapter.rank > 0) adapter_.emplace(spec.adapter, linear_->shape(), backend);
 }
 

@@ -13,7 +13,7 @@ enum Read { kTokens, kTypes };
 
 /// Whether positions are counted from the start of each document.
 bool reads_starts(const UnitShape& shape, const EmbeddingSpec& spec) {
-  return shape.packed && spec.positions;
+  return shape.has_starts() && spec.positions;
 }
 
 /// With a norm: its input x[R,C] and its statistics.
@@ -148,7 +148,7 @@ UnitPlan embedding(const UnitShape& shape, const EmbeddingSpec& spec) {
   plan.spec.parameters = {
       {table, {spec.vocabulary, shape.width}, true, init, spec.tied ? table : "", {}, true}};
   if (spec.positions)
-    plan.spec.parameters.push_back({"wpe", {shape.tokens, shape.width}, true, init, ""});
+    plan.spec.parameters.push_back({"wpe", {shape.positions(), shape.width}, true, init, ""});
   if (spec.types > 0)
     plan.spec.parameters.push_back({"wtt", {spec.types, shape.width}, true, init, ""});
   const auto tables = static_cast<double>(plan.spec.parameters.size());

@@ -1,6 +1,6 @@
 // An executable unit: the smallest part of a model that can be a stage.
-// Invariants: a unit owns no memory. F writes only `output` and `saved`; I writes only `input_grad`
-// and `grads`; W writes only gradients, and reads what F and I wrote.
+// Invariants: a unit owns no memory. F writes only `output`, `saved` and `cache`; I writes only
+// `input_grad` and `grads`; W writes only gradients, and reads what F and I wrote.
 //
 // Dimensions: R rows (= samples x T), T tokens per sample, C width, H heads, V vocabulary.
 #pragma once
@@ -49,8 +49,15 @@ struct UnitShape {
   double attention_dropout = 0;  // dropped fraction of attention probabilities
   bool packed = false;           // a sample may contain several documents, see starts_field()
   LoraSpec lora{};
+  /// > 0: inference on the next `tokens` tokens of samples of up to this many, whose keys and
+  /// values are in UnitIo::cache (AttentionShape::capacity). Otherwise, a sample has `tokens`
+  /// tokens.
+  std::int64_t capacity = 0;
 
   std::int64_t rows() const { return samples * tokens; }
+  std::int64_t positions() const { return capacity > 0 ? capacity : tokens; }
+  /// Whether units that depend on positions read starts_field().
+  bool has_starts() const { return packed || capacity > 0; }
   /// Returns the number of elements of [R,nC].
   std::int64_t elements(std::int64_t n) const { return rows() * n * width; }
   /// Returns the size of an activation [R,C] in bytes.
@@ -63,7 +70,7 @@ struct UnitShape {
   }
   /// Returns the shape of a linear map of all rows.
   LinearShape linear(std::int64_t in, std::int64_t out) const {
-    return {rows(), in, out, false, compute, products};
+    return {rows(), in, out, false, compute, products, capacity > 0};
   }
 };
 
@@ -73,6 +80,7 @@ struct UnitMemory {
   std::size_t grad_bytes = 0;   // I -> W
   std::size_t packed_bytes = 0;
   std::size_t pack_scratch = 0;  // during pack()
+  std::size_t cache_bytes = 0;   // from F to the next F, see UnitShape::capacity
 };
 
 /// A microbatch as seen by one unit. Views that the unit does not use are empty.
@@ -82,6 +90,7 @@ struct UnitIo {
   View input_grad, output_grad;         // [R,C], distinct; an empty input_grad is not computed
   void* saved = nullptr;
   void* grads = nullptr;
+  void* cache = nullptr;
   float loss_scale = 1;
   bool training = true;  // false: inference, or a frozen unit
   RandomAt random;       // set in training

@@ -58,8 +58,9 @@ TEST_F(PassKeyTest, HasEveryArgument) {
     }
   for (const std::function<void(UnitIo&)>& change : std::vector<std::function<void(UnitIo&)>>{
            [&](UnitIo& io) { io.saved = memory_; }, [&](UnitIo& io) { io.grads = memory_; },
-           [](UnitIo& io) { io.loss_scale = 0.5F; }, [](UnitIo& io) { io.training = false; },
-           [](UnitIo& io) { io.random.seed = 7; }, [](UnitIo& io) { io.random.unit = 7; }}) {
+           [&](UnitIo& io) { io.cache = memory_; }, [](UnitIo& io) { io.loss_scale = 0.5F; },
+           [](UnitIo& io) { io.training = false; }, [](UnitIo& io) { io.random.seed = 7; },
+           [](UnitIo& io) { io.random.unit = 7; }}) {
     UnitIo io;
     change(io);
     add(key(*unit_, Pass::forward, io, {}));

@@ -183,6 +183,31 @@ inline void attention(const AttentionShape& s, const Values& qkv, const std::int
   });
 }
 
+/// Adds the keys and values of each row to the cache, and then computes y.
+inline void cached_attention(const AttentionShape& s, const Values& qkv, const std::int32_t* starts,
+                             Values& cache, Values& y) {
+  Values p;
+  each_row(s, nullptr, {}, [&](const Head& h, Index t) {
+    const Index at = t - starts[h.sample * s.tokens + t], key_head = h.head / s.group();
+    const auto cached = [&](Index part, Index key, Index d) -> double& {
+      const Index head = (2 * h.sample + part) * s.kv() + key_head;
+      return cache[(head * s.capacity + key) * s.head_dim + d];
+    };
+    for (Index d = 0; d < s.head_dim; ++d)
+      for (const Index part : {0, 1}) cached(part, at, d) = qkv[h.qkv(t, 1 + part, d)];
+    p.assign(at + 1, 0);
+    double sum = 0;
+    for (Index j = 0; j <= at; ++j) {
+      for (Index d = 0; d < s.head_dim; ++d) p[j] += qkv[h.qkv(t, 0, d)] * cached(0, j, d);
+      sum += p[j] = std::exp(p[j] / std::sqrt(static_cast<double>(s.head_dim)));
+    }
+    for (Index d = 0; d < s.head_dim; ++d) {
+      double& out = y[h.y(t, d)] = 0;
+      for (Index j = 0; j <= at; ++j) out += p[j] / sum * cached(1, j, d);
+    }
+  });
+}
+
 inline void attention_backward(const AttentionShape& s, const Values& dy, const Values& qkv,
                                const std::int32_t* lengths, Values& dqkv,
                                const DropoutMask& mask = {}) {

@@ -192,13 +192,14 @@ __global__ void __launch_bounds__(kElementThreads)
 
 template <class T, int N>
 __global__ void __launch_bounds__(kElementThreads)
-    rotate_pairs(T* x, const float* table, Int rows, Int stride, Int heads, Int head_dim, Int half,
-                 Int tokens, float sign) {
+    rotate_pairs(T* x, const float* table, const int* starts, Int rows, Int stride, Int heads,
+                 Int head_dim, Int half, Int tokens, float sign) {
   const Int at = first_element<N>();
   if (at >= rows * heads * half) return;
   const Int i = at % half, head = at / half % heads, row = at / half / heads;
   T *low = x + row * stride + head * head_dim + i, *high = low + half;
-  const float* angles = table + row % tokens * 2 * half + i;
+  const Int position = row % tokens - (starts == nullptr ? 0 : starts[row]);
+  const float* angles = table + position * 2 * half + i;
   float a[N], b[N], cosine[N], sine[N];
   load(low, a);
   load(high, b);
@@ -232,8 +233,9 @@ void run(cudaStream_t stream, const Rotate& op, void* /*scratch*/) {
   with_access(op.x.dtype, std::gcd(std::gcd(op.stride, op.head_dim), half), {op.x, op.table},
               [&]<class T, int N>() {
                 launch("rotary embedding", elements_grid(rows * op.heads * half, N), stream,
-                       rotate_pairs<T, N>, op.x.as<T>(), op.table.f32(), rows, op.stride, op.heads,
-                       op.head_dim, half, op.tokens, op.inverse ? -1.0F : 1.0F);
+                       rotate_pairs<T, N>, op.x.as<T>(), op.table.f32(), op.starts.i32(), rows,
+                       op.stride, op.heads, op.head_dim, half, op.tokens,
+                       op.inverse ? -1.0F : 1.0F);
               });
 }
 

@@ -65,6 +65,8 @@ void activate_backward(cudaStream_t stream, Epilogue::Kind kind, View dy, View u
 /// of dy * y, which both gradients need.
 void attention_forward(cudaStream_t stream, const AttentionShape& shape, const AttentionForward& op,
                        const MaskPlace* place);
+/// The forward pass with a cache.
+void cached_attention(cudaStream_t stream, const AttentionShape& shape, const AttentionForward& op);
 void attention_delta(cudaStream_t stream, const AttentionShape& shape, View dy, View y, View delta);
 void attention_backward(cudaStream_t stream, const AttentionShape& shape,
                         const AttentionBackward& op, View delta, const MaskPlace* place);

@@ -17,18 +17,19 @@ namespace concertina::cuda {
 // and a block adds each run of equal tokens.
 namespace {
 
-/// wtt and wpe may be null, and so may types, which are then 0.
+/// wtt and wpe may be null, and so may types and starts, which are then 0.
 template <class T, int N>
 __global__ void __launch_bounds__(kElementThreads)
     embed(const int* tokens, const float* wte, const int* types, const float* wtt, const float* wpe,
-          T* x, Int rows, Int t, Int c) {
+          const int* starts, T* x, Int rows, Int t, Int c) {
   const Int at = first_element<N>();
   if (at >= rows * c) return;
   const Int row = at / c, column = at % c;
   float token[N], type[N] = {}, position[N] = {};
   load(wte + tokens[row] * c + column, token);
   if (wtt != nullptr) load(wtt + (types == nullptr ? 0 : types[row]) * c + column, type);
-  if (wpe != nullptr) load(wpe + row % t * c + column, position);
+  if (wpe != nullptr)
+    load(wpe + (row % t - (starts == nullptr ? 0 : starts[row])) * c + column, position);
 #pragma unroll
   for (int k = 0; k < N; ++k) token[k] = token[k] + type[k] + position[k];
   store(x + at, token);
@@ -131,7 +132,8 @@ void run(cudaStream_t stream, const Embed& op, void* /*scratch*/) {
   const auto rows = static_cast<Int>(op.tokens.count), c = static_cast<Int>(op.x.count) / rows;
   with_access(op.x.dtype, c, {op.wte, op.wtt, op.wpe, op.x}, [&]<class T, int N>() {
     launch("embedding", elements_grid(rows * c, N), stream, embed<T, N>, op.tokens.i32(),
-           op.wte.f32(), op.types.i32(), op.wtt.f32(), op.wpe.f32(), op.x.as<T>(), rows, op.t, c);
+           op.wte.f32(), op.types.i32(), op.wtt.f32(), op.wpe.f32(), op.starts.i32(), op.x.as<T>(),
+           rows, op.t, c);
   });
 }
 

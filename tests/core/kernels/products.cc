@@ -17,8 +17,9 @@ namespace {
 /// transposed. Covers every epilogue and both directions.
 Outputs run_linear(Backend& backend, Data& data, const LinearShape& up_shape) {
   using Kind = Epilogue::Kind;
-  const auto [rows, in, out, transposed, compute, products] = up_shape;
-  PackedMap up(backend, up_shape), down(backend, {rows, out, in, transposed, compute, products});
+  const auto [rows, in, out, transposed, compute, products, infers] = up_shape;
+  PackedMap up(backend, up_shape),
+      down(backend, {rows, out, in, transposed, compute, products, infers});
   // Saves the operand of GELU's slope exactly (not in fp8): after an fp8 product, the slope's error
   // would be larger than the product's own.
   PackedMap exact(backend, {rows, in, out, transposed, compute});
@@ -110,6 +111,28 @@ Outputs run_attention(Backend& backend, Data& data, const AttentionShape& shape)
   return {output("y", y), output("lse", lse), output("dqkv", dqkv)};
 }
 
+/// The next tokens of samples with different numbers of tokens in the cache.
+Outputs run_cached_attention(Backend& backend, Data& data, const AttentionShape& shape) {
+  const auto attention = backend.attention(shape);
+  const Workspace workspace(backend);
+  const std::int64_t rows = shape.samples * shape.tokens;
+  const Buffer qkv = data.normal(rows * shape.qkv_width(), 1, 0, shape.compute);
+  const Buffer cache = data.normal(shape.cache_elements(), 1, 0, shape.compute);
+  const Buffer y(static_cast<std::size_t>(rows * shape.width()), shape.compute);
+  const Buffer starts(static_cast<std::size_t>(rows), DType::i32);
+  for (std::int64_t s = 0; s < shape.samples; ++s)
+    std::fill_n(starts.view().i32() + s * shape.tokens, shape.tokens,
+                -static_cast<std::int32_t>(data.size(0, shape.capacity - shape.tokens)));
+  backend.run(AttentionForward{.attention = *attention,
+                               .qkv = qkv.view(),
+                               .y = y.view(),
+                               .lse = {},
+                               .starts = starts.view(),
+                               .cache = cache.view()});
+  backend.synchronize();
+  return {output("y", y), output("cache", cache)};
+}
+
 /// tf32 has 10 mantissa bits and tensor cores truncate the rest: 2^-10 per factor, for two products
 /// in a row. Half a unit in the last place is 2^-4 in E4M3 and 2^-3 in E5M2.
 double tolerance(const LinearShape& shape) {
@@ -167,6 +190,12 @@ void add_product_cases(CaseRound& round) {
   attention(masked);
   masked.drops = true;
   attention(masked);
+  AttentionShape cached{
+      3, data.pick<std::int64_t>({1, 5}), 4, masked.head_dim, compute, masked.kv_heads};
+  cached.capacity = cached.tokens + data.pick<std::int64_t>({0, 1, 100});
+  round.add(fmt::format("cached attention tokens {} of {} head_dim {} kv_heads {}", cached.tokens,
+                        cached.capacity, cached.head_dim, cached.kv()),
+            run_cached_attention, cached);
   if (round.number != 0) return;
   attention({1, 700, 2, 16, compute});
   attention({1, 530, 2, 8, compute, 1, false, true});

@@ -25,7 +25,7 @@ using PeftJson = nlohmann::json;
 
 constexpr const char *kPeftConfig = "adapter_config.json",
                      *kPeftWeights = "adapter_model.safetensors";
-constexpr const char* kBase = "base_model.model.";
+constexpr std::string_view kBase = "base_model.model.";
 
 std::string path_in(const std::string& folder, const char* file) {
   return (fs::path(folder) / file).string();
@@ -65,7 +65,7 @@ std::vector<PublishedPieces> adapted_maps(const RunConfig& config, std::int64_t 
     if (target_of(rule.ours).empty() || !shapes.contains(rule.ours)) continue;
     const std::int64_t out = shapes.at(rule.ours).back();
     rule.ours = without_weight(rule.ours);
-    for (std::string& name : rule.theirs) name = kBase + without_weight(name);
+    for (std::string& name : rule.theirs) name = std::string(kBase) + without_weight(name);
     rule.transposed = true, rule.shape = {};
     maps.emplace_back(rule, std::vector{rank, out});
   }
@@ -77,7 +77,7 @@ std::vector<PublishedPieces> class_heads(const RunConfig& config) {
   const auto shapes = parameter_shapes(config);
   for (TensorMapping& rule : mappings_of(config)) {
     if (!is_of_classes(rule.ours) || !shapes.contains(rule.ours)) continue;
-    for (std::string& name : rule.theirs) name = kBase + name;
+    for (std::string& name : rule.theirs) name = std::string(kBase) + name;
     heads.emplace_back(rule, shapes.at(rule.ours));
   }
   return heads;
@@ -244,7 +244,7 @@ void write_peft(const std::string& folder, const RunConfig& config, StoredType t
       tensors[a_of(module)] = {{rank, in}, theirs};
       map.collect(module, b, theirs);
       tensors[b_of(module)] = {{module.columns, rank}, theirs};
-      modules.insert(last(module.name));
+      modules.insert(module.name.substr(kBase.size()));  // whole: peft compares ends of names
     }
   }
   for (const PublishedPieces& head : class_heads(config)) {

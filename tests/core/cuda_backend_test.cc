@@ -128,7 +128,7 @@ TEST_F(CudaBackendTest, ABlockThatDoesNotFitIsNamed) {
   const auto backend = cuda::make_cuda_backend({});
   const Error error =
       thrown_by([&] { backend->memory().allocate(std::size_t{1} << 50, "weights of stage 3"); });
-  expect_has(error.message(), "weights of stage 3: 1125899906842624 bytes");
+  expect_has(error.message(), "weights of stage 3: needs 1125899906842624 bytes");
 }
 
 TEST_F(CudaBackendTest, RefusesWhatItCannotCompute) {

@@ -80,6 +80,13 @@ TEST_P(Peft, WrittenAgainIsTheSameModel) {
     EXPECT_TRUE(model.read(ours, to));
   });
   const Adapted again(out);
+  // Names of modules are whole: peft would also adapt other modules whose names end like theirs.
+  const auto modules = nlohmann::json::parse(bytes_of_file(out + "/adapter_config.json"))
+                           .at("target_modules")
+                           .get<std::vector<std::string>>();
+  const SafetensorsFile file(out + "/adapter_model.safetensors");
+  for (const std::string& module : modules)
+    EXPECT_TRUE(file.tensors().contains("base_model.model." + module + ".lora_A.weight")) << module;
   const auto expected = nlohmann::json::parse(bytes_of_file(model.folder + "/expected.json"));
   const auto logits = [&](const Adapted& one) {
     return logits_with(

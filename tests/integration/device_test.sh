@@ -68,6 +68,12 @@ grep -q 'trained 6 steps' out || fail "the run did not continue"
 for command in eval generate; do
   exits 0 "$command" "$concertina" $command runs/moves --set run.device=cpu
 done
+# Both devices write the same greedy text.
+greedy=(generate runs/moves --set generate.temperature=0 --set generate.tokens=20 --json)
+exits 0 generate "$concertina" "${greedy[@]}" --set run.device=cpu
+cp out greedy
+exits 0 generate "$gpu_program" "${greedy[@]}"
+cmp -s greedy out || fail "the devices write different texts: $(cat greedy out)"
 
 # A plan predicts the memory of a run, on a machine with or without a GPU.
 peak() { sed -n 's/.*"peak_bytes": *\([0-9]*\).*/\1/p' "$1"; }

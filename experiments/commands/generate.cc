@@ -1,7 +1,10 @@
 // `concertina generate`: continues texts with a run's best or newest checkpoint.
 #include "experiments/evaluate/generate.h"
 
+#include <cctype>
 #include <filesystem>
+#include <limits>
+#include <utility>
 
 #include "core/log.h"
 #include "experiments/commands/command.h"
@@ -36,13 +39,31 @@ RunConfig forward_config(RunConfig config) {
   return config;
 }
 
+/// The n-th seed after `seed`; neither is negative.
+std::int64_t seed_after(std::int64_t seed, std::int64_t n) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(
+      (static_cast<std::uint64_t>(seed) + static_cast<std::uint64_t>(n)) & kMost);
+}
+
+bool is_seed(const nlohmann::json& value) {
+  return value.is_number_unsigned() && std::in_range<std::int64_t>(value.get<std::uint64_t>());
+}
+
+bool is_json_lines(const std::string& path) {
+  std::string ending = std::filesystem::path(path).extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return ending == ".jsonl" || ending == ".json";
+}
+
 Prompt prompt_of(const std::string& line, bool json, const std::string& where, std::int64_t seed) {
   if (!json) return {line, seed};
   const nlohmann::json one = parse_strict_object(line, where);
   for (const auto& [key, value] : one.items())
-    if (!(key == "prompt" && value.is_string()) && !(key == "seed" && value.is_number_integer()))
-      throw_input(fmt::format("unexpected \"{}\": {}", key, value.dump()), where,
-                  R"({"prompt": "text", "seed": 1}, where the seed is optional)");
+    if (!(key == "prompt" && value.is_string()) && !(key == "seed" && is_seed(value)))
+      throw_input(
+          fmt::format("unexpected \"{}\": {}", key, value.dump()), where,
+          R"({"prompt": "text", "seed": 1}, where the seed is optional, and from 0 to 2^63 - 1)");
   if (!one.contains("prompt")) throw_input("\"prompt\" is missing", where, R"({"prompt": "text"})");
   return {one["prompt"].get<std::string>(), one.value("seed", seed)};
 }
@@ -52,15 +73,18 @@ std::vector<Prompt> read_prompts(const std::string& path, std::int64_t seed, Com
   const nlohmann::json all = from_first(world, [&] {
     if (std::error_code ignored; !std::filesystem::exists(path, ignored))
       throw_input("no such file", path, "a file with one prompt per line");
-    const std::string content = read_file(path, kMostPromptBytes);
+    std::string content = read_file(path, kMostPromptBytes);
+    if (content.starts_with("\xEF\xBB\xBF")) content.erase(0, 3);
+    const bool json = is_json_lines(path);
     nlohmann::json prompts = nlohmann::json::array();
     for (std::size_t begin = 0, line = 1; begin < content.size(); ++line) {
       const std::size_t end = std::min(content.find('\n', begin), content.size());
-      if (end > begin) {
+      std::string text = content.substr(begin, end - begin);
+      if (text.ends_with('\r')) text.pop_back();
+      if (text.find_first_not_of(json ? " \t" : "") != std::string::npos) {
         const std::string where = fmt::format("{}:{}", path, line);
-        const Prompt prompt =
-            prompt_of(content.substr(begin, end - begin), path.ends_with(".jsonl"), where,
-                      seed + std::ssize(prompts));
+        const Prompt prompt = prompt_of(text, json, where, seed_after(seed, std::ssize(prompts)));
+        if (prompt.text.empty()) throw_input("the prompt is empty", where, "at least one byte");
         if (!is_utf8(prompt.text)) throw_input("the prompt is not valid UTF-8", where, "UTF-8");
         prompts.push_back({prompt.text, prompt.seed});
       }
@@ -92,19 +116,19 @@ int run_generate(const GenerateOptions& options, MpiEnvironment& mpi) {
   const RunConfig config = forward_config(options.config);
   const std::unique_ptr<Launch> launch = open_launch(config, mpi, "generate");
   const std::int64_t seed = config.run.seed;
-  const std::vector<Prompt> prompts = options.prompts.empty()
-                                          ? std::vector<Prompt>{{config.generate.prompt, seed}}
-                                          : read_prompts(options.prompts, seed, launch->world);
+  const std::vector<Prompt> prompts = options.given("--prompts")
+                                          ? read_prompts(options.prompts, seed, launch->world)
+                                          : std::vector<Prompt>{{config.generate.prompt, seed}};
   nlohmann::json stored;
   const std::int64_t step =
       require_checkpoint(launch->trainer, checkpoint_directory(launch->config),
                          options.newest ? Chosen::newest : Chosen::best, &stored);
   launch->begin();
   if (launch->leads() && !options.json) log::info("model after {}", step_text(step, stored));
-  const std::vector<Continuation> texts = launch->generate(prompts);
-  for (std::size_t i = 0; i < prompts.size(); ++i)
-    print_once(options.json ? json_of(step, prompts[i], texts[i], options.logprobs)
-                            : terminal_text(prompts[i].text + texts[i].text) + "\n");
+  launch->generate(prompts, {}, [&](std::size_t i, const Continuation& text) {
+    print_once(options.json ? json_of(step, prompts[i], text, options.logprobs)
+                            : terminal_text(prompts[i].text + text.text) + "\n");
+  });
   return 0;
 }
 

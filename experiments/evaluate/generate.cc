@@ -116,10 +116,16 @@ Tokens prompt_tokens(const ModelSpec& model, const Tokenizer& tokenizer,
   return text;
 }
 
+void check_stops(const GenerateSection& options) {
+  if (std::ranges::find(options.stop, "") != options.stop.end())
+    throw_input("a stop string is empty", "generate.stop", "at least one byte in each string");
+}
+
 std::vector<Continuation> generate(const DecodedModel& model, const ModelSpec& spec,
                                    Backend& backend, const Tokenizer& tokenizer,
                                    std::span<const Prompt> prompts,
-                                   const std::function<bool()>& stop) {
+                                   const std::function<bool()>& stop, const SeeContinuation& see) {
+  check_stops(model.config.generate);
   std::vector<Writing> texts;
   for (const Prompt& prompt : prompts) {
     Tokens tokens = prompt_tokens(spec, tokenizer, prompt.text);
@@ -131,8 +137,11 @@ std::vector<Continuation> generate(const DecodedModel& model, const ModelSpec& s
       std::min(texts.size(), static_cast<std::size_t>(model.config.generate.batch));
   Generation generation(model, backend, tokenizer, most);
   const double start = now();
-  for (std::size_t begin = 0; begin < texts.size(); begin += most)
-    generation.run(std::span(texts).subspan(begin, std::min(most, texts.size() - begin)), stop);
+  for (std::size_t begin = 0; begin < texts.size(); begin += most) {
+    const std::size_t count = std::min(most, texts.size() - begin);
+    generation.run(std::span(texts).subspan(begin, count), stop);
+    for (std::size_t t = begin; see && t < begin + count; ++t) see(t, texts[t].result);
+  }
   const double seconds = now() - start;
   std::vector<Continuation> results;
   std::size_t tokens = 0;

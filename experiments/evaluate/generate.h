@@ -30,6 +30,12 @@ struct Continuation {
   std::string_view end = "length";        // why it ends; or "stop", "end of text", "interrupted"
 };
 
+/// Receives the continuation of prompt `index`, in order, when all texts of its batch are complete.
+using SeeContinuation = std::function<void(std::size_t index, const Continuation& text)>;
+
+/// Throws Error{bad_input} if a stop string is empty.
+void check_stops(const GenerateSection& options);
+
 /// Continues each prompt by up to `options.tokens` tokens. The random numbers of a prompt depend on
 /// its seed alone. The pipeline that starts a step computes all texts, generate.batch at once.
 /// Collective; all ranks return the result. `stop` is called repeatedly, and must return the same
@@ -38,6 +44,7 @@ struct Continuation {
 std::vector<Continuation> generate(const DecodedModel& model, const ModelSpec& spec,
                                    Backend& backend, const Tokenizer& tokenizer,
                                    std::span<const Prompt> prompts,
-                                   const std::function<bool()>& stop = {});
+                                   const std::function<bool()>& stop = {},
+                                   const SeeContinuation& see = {});
 
 }  // namespace concertina

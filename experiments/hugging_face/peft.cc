@@ -1,6 +1,7 @@
 #include "experiments/hugging_face/peft.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +10,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/hugging_face/merged_weights.h"
 #include "experiments/hugging_face/published_config_text.h"
@@ -95,17 +97,41 @@ std::string b_of(const PublishedPiece& module) {
   throw_input(what, path_in(folder, kPeftConfig), fix);
 }
 
+/// The keys of adapter_config.json that are read here, or that the adapters do not depend on once
+/// they are stored. Another key must be absent, null, false or empty.
+const std::set<std::string_view> kPlainKeys{"peft_type",
+                                            "peft_version",
+                                            "auto_mapping",
+                                            "base_model_name_or_path",
+                                            "revision",
+                                            "task_type",
+                                            "inference_mode",
+                                            "r",
+                                            "lora_alpha",
+                                            "lora_dropout",
+                                            "bias",
+                                            "fan_in_fan_out",
+                                            "use_rslora",
+                                            "target_modules",
+                                            "exclude_modules",
+                                            "modules_to_save",
+                                            "init_lora_weights",
+                                            "layers_to_transform",
+                                            "layers_pattern",
+                                            "megatron_core",
+                                            "qalora_group_size"};
+
 /// Input error: adapter_config.json asks for more than A and B of whole modules.
 void require_plain(const PeftJson& json, const std::string& folder) {
   for (const auto& [key, wanted] : {std::pair("peft_type", "LORA"), std::pair("bias", "none")})
     if (const PeftJson value = json.value(key, PeftJson()); value != PeftJson(wanted))
       refuse_peft(folder, fmt::format("{} = {}", key, value.dump()), PeftJson(wanted).dump());
-  for (const char* key : {"use_dora", "rank_pattern", "alpha_pattern", "layer_replication",
-                          "trainable_token_indices", "megatron_config"})
-    if (const PeftJson value = json.value(key, PeftJson());
-        !value.is_null() && value != PeftJson(false) && !value.empty())
+  for (const auto& [key, value] : json.items())
+    if (!kPlainKeys.contains(key) && !value.is_null() && value != PeftJson(false) && !value.empty())
       refuse_peft(folder, fmt::format("{} = {} is not supported", key, value.dump()),
                   "adapters of one rank and alpha, without this key");
+  if (const PeftJson rooted = json.value("use_rslora", PeftJson(false)); !rooted.is_boolean())
+    refuse_peft(folder, fmt::format("use_rslora = {}", rooted.dump()), "true or false");
   const PeftJson rank = json.value("r", PeftJson()), alpha = json.value("lora_alpha", PeftJson());
   if (!rank.is_number_integer() || rank.get<std::int64_t>() < 1 ||
       rank.get<std::int64_t>() > 4096 || !alpha.is_number() || !(alpha.get<double>() > 0))
@@ -115,7 +141,11 @@ void require_plain(const PeftJson& json, const std::string& folder) {
 
 std::int64_t modules_in(const SafetensorsFile& file, const PublishedPieces& map) {
   return std::ranges::count_if(map.all(), [&](const PublishedPiece& module) {
-    return file.tensors().contains(a_of(module));
+    const bool has_a = file.tensors().contains(a_of(module));
+    if (const bool has_b = file.tensors().contains(b_of(module)); has_a != has_b)
+      throw_input(fmt::format("the tensor '{}' is missing", has_a ? b_of(module) : a_of(module)),
+                  file.path(), "A and B of each adapted module");
+    return has_a;
   });
 }
 
@@ -123,16 +153,21 @@ std::int64_t modules_in(const SafetensorsFile& file, const PublishedPieces& map)
 
 std::string base_folder(const std::string& folder) {
   if (!is_peft(folder)) return folder;
-  const PeftJson name = read_peft_config(folder).value("base_model_name_or_path", PeftJson());
   std::error_code ignored;
+  if (fs::exists(path_in(folder, "config.json"), ignored))
+    refuse_peft(folder, "the folder has both adapters and a whole model (config.json)",
+                "separate folders");
+  const PeftJson name = read_peft_config(folder).value("base_model_name_or_path", PeftJson());
   if (name.is_string())
     for (const fs::path& path :
          {fs::path(name.get<std::string>()), fs::path(folder) / name.get<std::string>()})
-      if (fs::is_directory(path, ignored)) return path.string();
-  refuse_peft(folder,
-              fmt::format("base_model_name_or_path = {} is not a folder; models are not downloaded",
-                          name.dump()),
-              "the folder of the base model");
+      if (fs::exists(path / "config.json", ignored)) return path.string();
+  refuse_peft(
+      folder,
+      fmt::format("base_model_name_or_path = {} is not a folder with config.json; models are "
+                  "not downloaded",
+                  name.dump()),
+      "the folder of the base model");
 }
 
 void adopt_peft(RunConfig& config) {
@@ -140,6 +175,9 @@ void adopt_peft(RunConfig& config) {
   if (!is_peft(folder)) return;
   const PeftJson json = read_peft_config(folder);
   require_plain(json, folder);
+  if (std::error_code ignored; !fs::exists(path_in(folder, kPeftWeights), ignored))
+    throw_input("the folder has no adapter_model.safetensors", folder,
+                "a folder with this file; .bin files are not read");
   const SafetensorsFile file(path_in(folder, kPeftWeights));
   const auto rank = json["r"].get<std::int64_t>();
   std::set<std::string> targets, known;
@@ -173,8 +211,14 @@ PeftWeights::PeftWeights(const std::string& folder, const RunConfig& config)
       maps_(adapted_maps(config, static_cast<std::int64_t>(module_rank_))),
       classes_(class_heads(config)) {}
 
-std::vector<float> PeftWeights::values_of(const std::string& name) const {
+std::vector<float> PeftWeights::values_of(const std::string& name,
+                                          const std::vector<std::int64_t>& shape) const {
   const StoredTensor& tensor = file_.tensors().at(name);
+  if (tensor.shape != shape)
+    throw_input(fmt::format("the tensor '{}' has the shape [{}], but the base model and the rank "
+                            "need [{}]",
+                            name, fmt::join(tensor.shape, ", "), fmt::join(shape, ", ")),
+                file_.path(), "adapters of this base model");
   std::vector<float> values(tensor.elements());
   file_.read(tensor, 0, values);
   return values;
@@ -190,14 +234,11 @@ bool PeftWeights::read_adapter(const std::string& ours, bool is_a, std::span<flo
   for (std::size_t m = 0; m < found->all().size(); ++m) {
     const PublishedPiece& module = found->all()[m];
     if (!file_.tensors().contains(a_of(module))) continue;
-    const std::vector<float> theirs = values_of(is_a ? a_of(module) : b_of(module));
-    const auto columns = static_cast<std::size_t>(module.columns);
-    if (r * (is_a ? out.size() / rank : columns) != theirs.size())
-      throw_input(
-          fmt::format("the tensor '{}' has the wrong shape", is_a ? a_of(module) : b_of(module)),
-          file_.path(), "the rank and sizes of adapter_config.json and the base model");
+    const std::size_t in = out.size() / rank;
+    const auto rows_of_a = static_cast<std::int64_t>(r), inputs = static_cast<std::int64_t>(in);
+    const std::vector<float> theirs = is_a ? values_of(a_of(module), {rows_of_a, inputs})
+                                           : values_of(b_of(module), {module.columns, rows_of_a});
     if (is_a) {
-      const std::size_t in = out.size() / rank;
       for (std::size_t k = 0; k < r; ++k)
         for (std::size_t i = 0; i < in; ++i) out[i * rank + m * r + k] = theirs[k * in + i];
     } else {
@@ -213,14 +254,46 @@ bool PeftWeights::read(const std::string& ours, std::span<float> out) const {
   if (is_adapter(ours)) return read_adapter(ours, ours.ends_with("_a"), out);
   for (const PublishedPieces& head : classes_) {
     if (head.rule().ours != ours || !file_.tensors().contains(head.all()[0].name)) continue;
-    for (const PublishedPiece& piece : head.all()) head.place(piece, values_of(piece.name), out);
+    for (const PublishedPiece& piece : head.all()) {
+      if (!file_.tensors().contains(piece.name))
+        throw_input(fmt::format("the tensor '{}' is missing", piece.name), file_.path(),
+                    "the whole head of classes, or none");
+      head.place(piece, values_of(piece.name, piece.shape), out);
+    }
     return true;
   }
   return false;
 }
 
+namespace {
+
+/// The folder of the base model for peft; empty, with a warning, if there is none.
+std::string exported_base(const RunConfig& config) {
+  const std::string base = config.model.from.empty() ? "" : base_folder(config.model.from);
+  std::error_code ignored;
+  if (!base.empty() && fs::exists(path_in(base, "config.json"), ignored)) return base;
+  log::warn(
+      "the adapters' base model is not in a folder that peft can load: base_model_name_or_path "
+      "stays empty");
+  return "";
+}
+
+/// Input error: the run trained tensors that adapters do not contain.
+void require_only_adapters(const RunConfig& config) {
+  const std::unique_ptr<Model> model = model_of(config);
+  for (const UnitSpec& unit : model->spec().units)
+    for (const ParameterSpec& parameter : unit.parameters)
+      if (parameter.trains && !parameter.tuned)
+        throw_input(fmt::format("the run also trained {}/{}, which adapters do not contain",
+                                unit.name, parameter.name),
+                    "freeze.tensors", "an export without --peft");
+}
+
+}  // namespace
+
 void write_peft(const std::string& folder, const RunConfig& config, StoredType type,
                 const ReadOurs& read) {
+  require_only_adapters(config);
   const std::int64_t rank = config.lora.rank;
   const auto shapes = parameter_shapes(config);
   std::map<std::string, std::pair<std::vector<std::int64_t>, std::vector<float>>> tensors;
@@ -267,7 +340,7 @@ void write_peft(const std::string& folder, const RunConfig& config, StoredType t
   nlohmann::ordered_json json{
       {"peft_type", "LORA"},
       {"task_type", task == types.end() ? PeftJson() : PeftJson(task->second)},
-      {"base_model_name_or_path", config.model.from},
+      {"base_model_name_or_path", exported_base(config)},
       {"r", rank},
       {"lora_alpha", config.lora.alpha},
       {"lora_dropout", 0.0},
@@ -280,6 +353,8 @@ void write_peft(const std::string& folder, const RunConfig& config, StoredType t
   std::vector<StoredTensor> list;
   for (const auto& [name, tensor] : tensors) list.push_back({name, type, tensor.first, 0});
   const std::string path = path_in(folder, kPeftWeights), partial = path + ".partial";
+  std::error_code ignored;
+  fs::remove(partial, ignored);  // of an export that was killed
   SafetensorsWriter writer(partial, list);
   for (const auto& [name, tensor] : tensors) writer.append(tensor.second);
   writer.finish();

@@ -32,7 +32,9 @@ class PeftWeights {
 
  private:
   bool read_adapter(const std::string& map, bool is_a, std::span<float> out) const;
-  std::vector<float> values_of(const std::string& name) const;
+  /// Throws Error{bad_input} unless the tensor has this shape.
+  std::vector<float> values_of(const std::string& name,
+                               const std::vector<std::int64_t>& shape) const;
 
   SafetensorsFile file_;
   int rank_;                           // of our adapters
@@ -41,7 +43,8 @@ class PeftWeights {
   std::vector<PublishedPieces> classes_;
 };
 
-/// Writes the adapters of a run with [lora]. `read` reads our tensors.
+/// Writes the adapters of a run with [lora]. `read` reads our tensors. Input error: the run trained
+/// other tensors, too.
 void write_peft(const std::string& folder, const RunConfig& config, StoredType type,
                 const ReadOurs& read);
 

@@ -271,12 +271,13 @@ void Launch::begin() {
 }
 
 std::vector<Continuation> Launch::generate(std::span<const Prompt> prompts,
-                                           const std::function<bool()>& stop) {
+                                           const std::function<bool()>& stop,
+                                           const SeeContinuation& see) {
   const std::unique_ptr<Backend> decoding = make_backend(with_isa(config, isa), threads, world);
   backend->synchronize();
   return concertina::generate({config, trainer.assignment(), trainer.state().weights(), world,
                                trainer.tensors(), &watchdog},
-                              trainer.job().model, *decoding, *tokenizer, prompts, stop);
+                              trainer.job().model, *decoding, *tokenizer, prompts, stop, see);
 }
 
 nlohmann::json Launch::identity(bool remember) {

@@ -47,7 +47,8 @@ class Launch {
   nlohmann::json identity(bool remember = true);
   /// Continues texts with the trainer's model, see experiments/evaluate/generate.h. Collective.
   std::vector<Continuation> generate(std::span<const Prompt> prompts,
-                                     const std::function<bool()>& stop = {});
+                                     const std::function<bool()>& stop = {},
+                                     const SeeContinuation& see = {});
   /// Called once every rank has its weights: from now on the watchdog aborts the run if a rank
   /// hangs. Collective.
   void begin();

@@ -113,7 +113,10 @@ TEST(PeftFolder, BadFoldersAreRefused) {
       {R"("bias": "none")", R"("bias": "all")", "bias = \"all\""},
       {R"("use_dora": false)", R"("use_dora": true)", "use_dora = true is not supported"},
       {R"("r": 3)", R"("r": 0)", "r = 0"},
-      {R"("r": 3)", R"("r": 4)", "wrong shape"},
+      {R"("r": 3)", R"("r": 4)",
+       "has the shape [3, 16], but the base model and the rank need [4, 16]"},
+      {R"("use_rslora": false)", R"("use_rslora": 1)", "use_rslora = 1"},
+      {R"("use_dora": false)", R"("new_key": [1])", "new_key = [1] is not supported"},
       {"../../published/gpt2", "openai-community/gpt2", "is not a folder"},
   };
   for (const Bad& bad : all) {
@@ -130,6 +133,33 @@ TEST(PeftFolder, BadFoldersAreRefused) {
     expect_has(input_error([&] { Adapted(path).values("001.attention/qkv.lora_a"); }).what(),
                bad.error);
   }
+}
+
+/// Replaces a text of the same size in the header of a copy's weights.
+void expect_refused(const std::string& name, const std::string& from, const std::string& to,
+                    const std::string& tensor, const std::string& error) {
+  const TemporaryDirectory root;
+  const std::string path = root.path() + "/adapter";
+  fs::copy(peft_folder(name), path);
+  std::string text = bytes_of_file(path + "/adapter_config.json");
+  text.replace(text.find("../../published"), 15, CONCERTINA_SOURCE "/tests/golden/published");
+  write_bytes(path + "/adapter_config.json", text);
+  std::string weights = bytes_of_file(path + "/adapter_model.safetensors");
+  const std::size_t at = weights.find(from);
+  ASSERT_NE(at, std::string::npos) << from;
+  write_bytes(path + "/adapter_model.safetensors", weights.replace(at, from.size(), to));
+  expect_has(input_error([&] { Adapted(path).values(tensor); }).what(), error);
+}
+
+TEST(PeftFolder, TensorsOfOtherShapesAreRefused) {
+  expect_refused("gpt2", "c_attn.lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[3,16]",
+                 "c_attn.lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[16,3]",
+                 "001.attention/qkv.lora_a", "has the shape [16, 3]");
+  expect_refused("bert-classification", "classifier.weight\":{\"dtype\":\"F32\",\"shape\":[3,16]",
+                 "classifier.weight\":{\"dtype\":\"F32\",\"shape\":[16,3]",
+                 "005.head/classes.weight", "has the shape [16, 3]");
+  expect_refused("gpt2", "h.0.attn.c_attn.lora_B", "h.0.attn.c_attn.lora_X",
+                 "001.attention/qkv.lora_a", "c_attn.lora_B.weight' is missing");
 }
 
 }  // namespace

@@ -58,7 +58,20 @@ grep -q '"end":"stop"' out || die "no stop at '$stop': $(cat out)"
 run 1 "${from[@]}" generate.tokens=100 generate.prompt='the cat' --json
 grep -q '"tokens":100' out || die "not 100 tokens: $(cat out)"
 
+# Files of other programs: a byte order mark, carriage returns, blank lines.
+printf '\357\273\277the cat\r\n\r\na\r\n' >windows.txt
+run 1 "${from[@]}" --prompts windows.txt --json
+[ "$(texts)" = "$(head -2 three)" ] || die "another text: $(cat out)"
+printf '{"prompt": "the cat", "seed": 1}\r\n  \r\n' >windows.JSONL
+run 1 "${from[@]}" --prompts windows.JSONL --json
+[ "$(texts)" = "$(cat alone)" ] || die "another text: $(cat out)"
+
 # Bad input.
+printf '{"prompt": ""}\n' >none.jsonl
+printf '{"prompt": "a", "seed": 18446744073709551615}\n' >seed.jsonl
+refused 'none.jsonl:1' generate runs/one --prompts none.jsonl
+refused 'unexpected "seed": 18446744073709551615' generate runs/one --prompts seed.jsonl
+refused 'a stop string is empty' generate runs/one 'generate.stop=[""]'
 printf '{"prompt": "a", "sed": 2}\n' >bad.jsonl
 printf 'a\n\377\n' >bad.txt
 : >empty.txt

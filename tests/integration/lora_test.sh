@@ -51,6 +51,19 @@ for family in gpt neox; do
   cmp again/adapter_model.safetensors adapter-$family/adapter_model.safetensors || die "$family: another export"
   run 1 generate runs/adapted generate.tokens=3
 done
+# A killed export is repeated; a folder has adapters or a whole model; trained tensors are not lost.
+touch again/adapter_model.safetensors.partial
+run 1 checkpoint export runs/adapted --peft --out again --force
+refused 'already exists' checkpoint export runs/adapted --out again
+cp merged-neox/config.json again
+refused 'both adapters and a whole model' train "${small[@]}" model.from=again run.name=x
+run 1 train "${small[@]}" model.from=gpt lora.rank=2 'freeze.tensors=["!*.bias"]' run.steps=1 run.name=biases
+refused 'the run also trained' checkpoint export runs/biases --peft --out x
+run 1 train "${small[@]}" model.from=adapter-gpt run.steps=1 run.name=second
+run 1 checkpoint export runs/second --peft --out second
+grep -q '"base_model_name_or_path": ".*/gpt"' second/adapter_config.json || die "another base: $(cat second/adapter_config.json)"
+rm again/adapter_model.safetensors again/config.json
+refused 'no adapter_model.safetensors' train "${small[@]}" model.from=again run.name=x
 refused 'trained no adapters' checkpoint export runs/gpt --peft --out x
 refused "'query' is not a linear map" train "${small[@]}" lora.rank=2 lora.targets=query run.name=x
 refused 'lora.targets is empty' train "${small[@]}" lora.rank=2 'lora.targets=[]' run.name=x

@@ -145,7 +145,8 @@ int run_peft_export(const ExportOptions& options) {
   if (run.config.lora.rank == 0)
     throw_input("the run trained no adapters", run.directory, "a run with lora.rank, or no --peft");
   if (!options.force)
-    require_nothing_at((fs::path(options.out) / "adapter_config.json").string(), kForceExport);
+    for (const char* file : {"adapter_config.json", "config.json"})
+      require_nothing_at((fs::path(options.out) / file).string(), kForceExport);
   CheckpointReader reader = open_stored(run);
   write_peft(
       options.out, run.config, stored_type(options),
@@ -164,7 +165,7 @@ int run_checkpoint_export(const ExportOptions& options) {
   if (options.peft) return run_peft_export(options);
   const std::uint64_t most = shard_bytes(options.shard_size);
   if (!options.force)
-    for (const char* file : {"config.json", kSafetensors, kSafetensorsIndex})
+    for (const char* file : {"config.json", "adapter_config.json", kSafetensors, kSafetensorsIndex})
       require_nothing_at((fs::path(options.out) / file).string(), kForceExport);
   StoredRun run = stored_run_of(options);
   run.config = with_kept_tokenizer(run.config);

@@ -112,7 +112,8 @@ float residual_std_of(const ModelConfig& config, float std) {
 }
 
 std::int64_t gated_hidden(std::int64_t width) {
-  return (8 * width + 3 * 32 - 1) / (3 * 32) * 32;
+  constexpr std::int64_t kRun = 32;
+  return (8 * width + 3 * kRun - 1) / (3 * kRun) * kRun;
 }
 
 UnitShape unit_shape(const ModelConfig& config) {

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/index.h"
+#include "parallel/runtime/step_sums.h"
 
 namespace concertina {
 namespace {
@@ -88,8 +89,10 @@ SampledToken sample_token(std::span<const float> logits, std::span<const std::in
   double left = 0;
   for (const Choice& choice : choices) left += choice.weight;
   left *= uniform;
-  for (const Choice& choice : choices)
-    if ((left -= choice.weight) < 0) return chosen(choice.token);
+  for (const Choice& choice : choices) {
+    left -= choice.weight;
+    if (left < 0) return chosen(choice.token);
+  }
   return chosen(choices.back().token);
 }
 

@@ -147,7 +147,7 @@ struct Bucket {
 };
 
 /// Returns all buckets in canonical order: by first use, with a unit's private buckets before
-/// shared ones. A bucket in which nothing trains is frozen if its unit has another one. Units [0,
+/// shared ones. In a model with adapters, a bucket in which nothing trains is frozen. Units [0,
 /// frozen_units) and all tensors that they use are frozen. If `model.unties` is set, a tensor that
 /// the last unit also uses continues to train there, and the frozen units use a frozen copy, which
 /// is named after the first of these units and comes after all other buckets.

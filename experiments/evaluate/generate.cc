@@ -5,7 +5,6 @@
 
 #include "core/clock.h"
 #include "core/error.h"
-#include "core/index.h"
 #include "core/log.h"
 #include "core/rng.h"
 #include "experiments/evaluate/sampling.h"
@@ -41,6 +40,19 @@ class Generation {
   }
 
   void run(std::span<Writing> texts, const std::function<bool()>& stop) {
+    write(texts, stop);
+    for (Writing& text : texts)
+      if (text.result.end != kStopped) text.result.text = text_of(text);
+  }
+
+ private:
+  static constexpr std::string_view kStopped = "stop";
+
+  std::string text_of(const Writing& text) const {
+    return tokenizer_.decode(std::span(text.tokens).subspan(text.prompt));
+  }
+
+  void write(std::span<Writing> texts, const std::function<bool()>& stop) {
     std::vector<Tokens> tokens;
     for (const Writing& text : texts) tokens.push_back(text.tokens);
     decoder_->start(std::move(tokens));
@@ -58,11 +70,10 @@ class Generation {
     }
   }
 
- private:
   /// Chooses the next tokens on the rank of the last stage and sends them to the others.
   void choose(std::span<Writing> texts, int i) {
     next_.resize(texts.size());
-    const auto known = at(static_cast<int>(tokenizer_.vocabulary()));  // others are unused
+    const auto known = static_cast<std::size_t>(tokenizer_.vocabulary());  // others are unused
     for (std::size_t t = 0; decoder_->last_rank() == model_.world.rank() && t < texts.size(); ++t) {
       if (texts[t].done) continue;
       const std::vector<float> logits = decoder_->logits(t);
@@ -83,10 +94,11 @@ class Generation {
     }
     text.tokens.push_back(token);
     decoder_->append(index, token);
-    text.result.text = tokenizer_.decode(std::span(text.tokens).subspan(text.prompt));
+    if (options_.stop.empty()) return;  // the text is decoded once, at its end
+    text.result.text = text_of(text);
     for (const std::string& one : options_.stop)
       if (const std::size_t found = text.result.text.find(one); found != std::string::npos) {
-        text.done = true, text.result.end = "stop";
+        text.done = true, text.result.end = kStopped;
         text.result.text.resize(found);
       }
   }

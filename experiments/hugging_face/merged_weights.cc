@@ -36,8 +36,7 @@ void read_merged(CheckpointReader& reader, const std::string& tensor, std::span<
   reader.read(tensor, "weight", 0, out);
   if (!tensor.ends_with(kWeight)) return;
   const std::string map = tensor.substr(0, tensor.size() - kWeight.size());
-  const std::vector<std::string> stored = reader.tensors();
-  if (!std::ranges::binary_search(stored, map + ".lora_a")) return;
+  if (!reader.contains(map + ".lora_a")) return;
   const std::vector<std::int64_t> shape = reader.shape(map + ".lora_a");
   const auto rows = static_cast<std::size_t>(shape[0]), rank = static_cast<std::size_t>(shape[1]);
   const std::size_t columns = out.size() / rows;

@@ -49,6 +49,7 @@ class CheckpointReader {
   const Manifest& manifest() const { return manifest_; }
   /// Returns the names of the tensors, ascending.
   std::vector<std::string> tensors() const;
+  bool contains(const std::string& tensor) const { return index_.contains(tensor); }
   /// Throws Error{bad_input} if the checkpoint does not have this tensor.
   const std::vector<std::int64_t>& shape(const std::string& tensor) const;
 

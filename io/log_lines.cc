@@ -38,7 +38,8 @@ void each_line(const std::string& path, std::uint64_t& from, const SeeLine& see)
     const std::size_t n = file.read_some(at, room.first(std::min(room.size(), size - at)));
     if (n == 0) break;  // truncated while being read
     std::string_view rest(chunk.data(), n);
-    for (std::size_t end; (end = rest.find('\n')) != rest.npos; rest.remove_prefix(end + 1)) {
+    for (std::size_t end; (end = rest.find('\n')) != std::string_view::npos;
+         rest.remove_prefix(end + 1)) {
       line.append(rest.substr(0, end));
       from += line.size() + 1;
       see(line, true);

@@ -336,8 +336,8 @@ bool SquadDataset::is_best_window(std::size_t index, std::int32_t token) const {
   };
   const double own = score(cut_[index]);
   const std::size_t question = cut_[index].question;
-  for (std::size_t i = index; i-- > 0 && cut_[i].question == question;)
-    if (score(cut_[i]) >= own) return false;  // the first of equals wins, as in BERT's script
+  for (std::size_t i = index; i > 0 && cut_[i - 1].question == question; --i)
+    if (score(cut_[i - 1]) >= own) return false;  // the first of equals wins, as in BERT's script
   for (std::size_t i = index + 1; i < cut_.size() && cut_[i].question == question; ++i)
     if (score(cut_[i]) > own) return false;
   return true;

@@ -115,7 +115,7 @@ Decoder fuse_decoder(const DecoderJson& step, const std::string& where) {
   return [](Names& names) {
     std::string all;
     for (const std::string& name : names) all += name;
-    names.assign(1, std::move(all));
+    names.assign(1, all);
   };
 }
 

@@ -79,9 +79,10 @@ void read_byte_tokens(const TokenNames& vocabulary, const AddedTokens& added, By
 }
 
 template <class Model>
-WordModel model_of(std::shared_ptr<const Model> model, TokenNames names) {
-  return {.encode = [model](std::string_view word,
-                            std::vector<std::int32_t>& tokens) { model->encode(word, tokens); },
+WordModel model_of(std::shared_ptr<const Model> model, TokenNames&& names) {
+  return {.encode = [model = std::move(model)](
+                        std::string_view word,
+                        std::vector<std::int32_t>& tokens) { model->encode(word, tokens); },
           .names = std::move(names)};
 }
 

@@ -1,10 +1,10 @@
 #include "parallel/comm/communicator.h"
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <exception>
 
 #include "core/error.h"

@@ -30,7 +30,7 @@ class ListRows {
       const int count = stage.last_microbatch - stage.first_microbatch;
       stages_.push_back(
           {std::vector<double>(at(count), kNever), std::vector<double>(at(count), kNever)});
-      left_ += 3 * count;
+      left_ += std::int64_t{3} * count;
     }
     for (Rank& rank : ranks_) std::reverse(rank.stages.begin(), rank.stages.end());
   }

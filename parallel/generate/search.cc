@@ -65,7 +65,7 @@ class Climb {
   void offer_steady() {
     std::int64_t actions = 0, left = bounds_.effort;
     for (const StageInfo& stage : judge_.stages())
-      actions += 3 * (stage.last_microbatch - stage.first_microbatch);
+      actions += std::int64_t{3} * (stage.last_microbatch - stage.first_microbatch);
     for (const SteadyRule& rule : steady_rules()) {
       if (ended() || (left -= actions) < 0) return;
       if (auto rows = steady_rows(judge_, rule, bounds_.peak_activations, bounds_.kept_for_weight))

@@ -21,8 +21,8 @@ class DeadlockReport {
         ranks_(static_cast<int>(plan.rows.size())),
         queues_(channels == Channels::stream),
         open_(graph.nodes(), true),
-        head_(2 * ranks_, -1),
-        waits_(2 * ranks_) {
+        head_(2 * plan.rows.size(), -1),
+        waits_(2 * plan.rows.size()) {
     for (const int node : order) open_[node] = false;
     find_heads();
     find_waits();

@@ -146,8 +146,9 @@ std::string leaves_advice(const LayoutLimits& limits, int pipelines) {
     throw_input("two opposite pipelines cannot share a single leaf of the gradient sum",
                 "batch.microbatches, numerics.leaves",
                 "at least two leaves, each of one or more microbatches");
-  if (pp && *pp * folding.chunks > limits.units)
-    throw_input(fmt::format("{}, but the model has {}", counted(*pp * folding.chunks, "stage"),
+  if (const std::int64_t stages = std::int64_t{pp.value_or(0)} * folding.chunks;
+      stages > limits.units)
+    throw_input(fmt::format("{}, but the model has {}", counted(stages, "stage"),
                             counted(limits.units, "unit")),
                 "parallel.pp", others);
   if (pp && *pp % folding.rank_step != 0)

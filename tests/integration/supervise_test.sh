@@ -20,7 +20,7 @@ pids() { # program; only of this test
   done
   true
 }
-rank() { # head or tail: waits for the first or last rank of a launch
+rank() { # head, tail or shuf: waits for the first, last or a random rank of a launch
   local found='' deadline=$((SECONDS + 60))
   while [ -z "$found" ] && [ $SECONDS -lt $deadline ]; do found=$(pids "$program" | "$1" -n 1); done
   echo "$found"
@@ -79,12 +79,14 @@ grep -q 'finished in .* with 5 restarts' said || die "no summary: $(cat said)"
 # Killed at random times while the checkpoint of each step is written in the background: the launch
 # never continues from a checkpoint older than the last reported one.
 told_of() { sed -n 's/^{"step":\([0-9]*\),"event":"checkpoint".*/\1/p' "$1/events.jsonl" | tail -n 1; }
+restarts_of() { cat "$1/restarts.jsonl" 2>/dev/null | wc -l || true; }
 train+=(checkpoint.every=1 checkpoint.snapshot_every=-1)
 supervised random
 run=runs/random
 for at in 40 90 140 190; do
   reach $run $at; sleep "0.0$((RANDOM % 10))"
-  told=$(told_of $run); kill -9 "$(pids "$program" | shuf -n 1)"
+  told=$(told_of $run) restarts=$(restarts_of $run); kill -9 "$(rank shuf)"
+  until [ "$(restarts_of $run)" -gt "$restarts" ]; do sleep 0.1; done
   reach $run $((at + 30))
   from=$(tail -n 1 $run/restarts.jsonl | sed 's/.*"from":\([0-9]*\).*/\1/')
   [ "$from" -ge "$told" ] || { cat said; die "step $told was committed, the launch continued from $from"; }

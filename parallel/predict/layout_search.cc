@@ -90,8 +90,9 @@ class LayoutSearch {
 
   FoundLayout found_of(const PlanCandidate& candidate) {
     FoundLayout found{.candidate = candidate};
+    const auto microbatches = problem_.batch / candidate.samples;
     found.recompute_flops =
-        table_.of(candidate).recompute_flops * (problem_.batch / candidate.samples);
+        table_.of(candidate).recompute_flops * static_cast<double>(microbatches);
     const ModelSpec& model = problem_.model;
     int before = 0;
     for (const UnitRange& stage : table_.cuts(candidate)) {

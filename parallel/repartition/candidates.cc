@@ -137,7 +137,8 @@ class CandidateList {
     const int leaf = view_.job.microbatches / view_.job.leaves;
     const double deep = speed(candidate.grid, 0), rest = speed(candidate.other, pp * dp);
     const auto seconds = [&](int mine, const Grid& grid, double speed) {
-      return ((mine + grid.dp - 1) / grid.dp * leaf + grid.pp - 1) / speed;
+      const int microbatches = (mine + grid.dp - 1) / grid.dp * leaf + grid.pp - 1;
+      return microbatches / speed;
     };
     const auto longest = [&](int mine) {
       return std::max(seconds(mine, candidate.grid, deep),
@@ -193,7 +194,7 @@ Request request_for(const LayoutView& view, const LayoutCandidate& candidate,
   const int leaves = view.job.leaves * request.batches;
   const int leaf = view.job.microbatches / view.job.leaves;
   const int mine = candidate.other.dp > 0 ? candidate.leaves : leaves;
-  const auto deep = cuts.begin() + candidate.grid.pp * candidate.folding.chunks;
+  const auto deep = cuts.begin() + std::ptrdiff_t{candidate.grid.pp} * candidate.folding.chunks;
   Layout& layout = request.layout;
   layout = make_layout({cuts.begin(), deep}, candidate.grid, mine * leaf, mine, candidate.folding);
   Layout others;

@@ -74,7 +74,7 @@ class ChoiceSearch {
     std::vector<UnitRange> cuts(at(candidate.stages()), {0, 1});
     std::vector<double> factors(cuts.size());
     const std::vector<Pipeline> pipelines = request_for(view_, candidate, cuts).layout.pipelines;
-    const std::ptrdiff_t like = candidate.grid.dp * candidate.folding.pipelines();
+    const std::ptrdiff_t like = std::ptrdiff_t{candidate.grid.dp} * candidate.folding.pipelines();
     for (std::ptrdiff_t p = 0; p < std::ssize(pipelines); ++p)
       for (std::size_t s = 0; s < pipelines[p].stages.size(); ++s) {
         double& factor = factors[s + at(p < like ? 0 : deep)];
@@ -90,8 +90,9 @@ class ChoiceSearch {
 
   bool spend(const LayoutCandidate& candidate) {
     if (spent_ >= actions_) return false;
-    spent_ += kActionsOfAny +
-              most_actions(candidate.grid.pp * candidate.folding.chunks, view_.job.microbatches);
+    spent_ +=
+        kActionsOfAny + most_actions(std::int64_t{candidate.grid.pp} * candidate.folding.chunks,
+                                     view_.job.microbatches);
     return true;
   }
 

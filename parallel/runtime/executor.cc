@@ -204,6 +204,7 @@ void Executor::run(const StepInput& input, const std::function<void()>& update) 
       if (action.kind == Kind::STEP)
         watchdog_->at("STEP");
       else
+        // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): names are literals
         watchdog_->at(name_of(action.kind).data(), action.stage, action.microbatch);
     }
     recorder_.begin(i);

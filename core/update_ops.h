@@ -51,6 +51,22 @@ struct ScaleToUnit {
   auto views() { return std::array{&x}; }
 };
 
+/// Soft threshold, the proximal step of an L1 penalty: each x moves by `by` towards zero and stops
+/// there.
+struct Shrink {
+  static constexpr std::string_view kName = "shrink";
+  View x;
+  float by;
+  auto views() { return std::array{&x}; }
+};
+
+/// Sets x to zero where w is zero.
+struct KeepZeros {
+  static constexpr std::string_view kName = "keep zeros";
+  View w, x;
+  auto views() { return std::array{&w, &x}; }
+};
+
 /// y[R,first_y + j] = x[R,first_x + j] for j in [0, columns); y_columns and x_columns: row lengths.
 struct CopyColumns {
   static constexpr std::string_view kName = "copy columns";
@@ -68,6 +84,8 @@ struct CopyColumns {
   KERNEL(LionUpdate)                      \
   KERNEL(LambUpdate)                      \
   KERNEL(ScaleToUnit)                     \
+  KERNEL(Shrink)                          \
+  KERNEL(KeepZeros)                       \
   KERNEL(CopyColumns)
 
 }  // namespace concertina

@@ -17,11 +17,17 @@ namespace concertina {
 struct OptimizerConfig {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
   double weight_decay = 0.1;
-  OptionValues options{};  // rule options; omitted ones have their defaults
+  double l1 = 0;            // strength of a proximal L1 penalty on tensors with weight decay
+  bool keep_zeros = false;  // whether zeros of tensors with weight decay stay zero
+  double ema = 0;           // decay rate of the average of the weights; 0: none
+  OptionValues options{};   // rule options; omitted ones have their defaults
 };
 
 /// Returns the arguments of one AdamW step for a tensor with or without weight decay.
 AdamW adam_of(const OptimizerConfig& config, const UpdateStep& step, bool decay);
+
+/// Name of the state tensor with the exponential moving average of the weights.
+inline constexpr std::string_view kAverage = "ema";
 
 /// An update rule: its factory, and its options in addition to the common keys.
 struct OptimizerRule {

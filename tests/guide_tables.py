@@ -107,14 +107,13 @@ class Source:
         return [{"variable": f"`{name}`"} for name in sorted(names)]
 
     def rooms(self, top):
-        """The folders below `top`, with the folders whose headers each may include."""
+        """The folders below `top`."""
         rows = []
         for line in (TOP / "tests/rooms.txt").read_text().splitlines():
-            room, _, may = line.partition(":")
+            room = line.partition(":")[0]
             if line.startswith("#") or not line or (room + "/").split("/")[0] != top or room == top == "experiments":
                 continue
-            rows.append({"room": f"`{room.removeprefix(top + '/')}/`",
-                         "may include": ", ".join(f"`{name.removeprefix(top + '/')}`" for name in may.split())})
+            rows.append({"room": f"`{room.removeprefix(top + '/')}/`"})
         return rows
 
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "core/cpu/run_op.h"
 
@@ -82,6 +83,20 @@ void run(const ScaleToUnit& op, const Context& context) {
   const auto scale = static_cast<float>(1 / std::max(sums.norm(), static_cast<double>(op.least)));
   context.team.runs(count, kElementRun, [&](std::int64_t i, std::int64_t end) {
     context.loops.axpby(0, op.x.f32() + i, scale, op.x.f32() + i, end - i);
+  });
+}
+
+void run(const Shrink& op, const Context& context) {
+  context.team.runs(count_of(op.x), kElementRun, [&](std::int64_t i, std::int64_t end) {
+    for (float& x : std::span(op.x.f32() + i, op.x.f32() + end))
+      x = std::abs(x) <= op.by ? 0 : x - std::copysign(op.by, x);  // keeps NaN
+  });
+}
+
+void run(const KeepZeros& op, const Context& context) {
+  context.team.runs(count_of(op.x), kElementRun, [&](std::int64_t i, std::int64_t end) {
+    for (; i < end; ++i)
+      if (op.w.f32()[i] == 0) op.x.f32()[i] = 0;
   });
 }
 

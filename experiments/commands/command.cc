@@ -96,9 +96,13 @@ void add_json_option(CLI::App& app, CommandOptions& options) {
   app.add_flag("--json", options.json, "print only one JSON object");
 }
 
-void add_newest_option(CLI::App& app, bool& newest) {
-  app.add_flag("--newest", newest,
-               "use the newest checkpoint even if the run keeps its best one (checkpoint.best)");
+void add_choice_options(CLI::App& app, CheckpointChoice& choice) {
+  choice.chosen = Chosen::best;
+  app.add_flag_callback(
+      "--newest", [&] { choice.chosen = Chosen::newest; },
+      "use the newest checkpoint even if the run keeps its best one (checkpoint.best)");
+  app.add_flag("--average", choice.average,
+               "use the moving average of the weights instead of the weights (optimizer.ema)");
 }
 
 CLI::Validator whole_number(std::int64_t low, std::int64_t high) {

@@ -19,6 +19,7 @@
 #include "core/registry.h"
 #include "experiments/config/config.h"
 #include "experiments/machine/output.h"
+#include "experiments/run/best_commit.h"
 #include "parallel/comm/mpi_environment.h"
 
 namespace concertina {
@@ -58,7 +59,7 @@ struct ConfigOptions : CommandOptions {
 void add_config_options(CLI::App& app, ConfigOptions& options);
 void add_json_option(CLI::App& app, CommandOptions& options);
 /// Adds --newest, for runs that keep their best checkpoint.
-void add_newest_option(CLI::App& app, bool& newest);
+void add_choice_options(CLI::App& app, CheckpointChoice& choice);
 
 /// Validators for an option's text, because CLI::Range accepts NaN and reads 010 as eight. They
 /// accept a decimal integer from `low` to `high`, and a finite number in that range.

@@ -28,9 +28,9 @@ struct EvalOptions : ConfigOptions {
   std::vector<std::string> text;     // replaces the run's text
   std::vector<std::string> files;    // replace the run's files; entirely held out
   std::int64_t step = -1;            // of the checkpoint; -1: the best if kept, else the newest
-  bool newest = false;               // evaluate the newest checkpoint instead of the best
-  std::string predictions;           // CSV with a row for each sample; empty: none
-  std::string logits;                // directory for the model's outputs; empty: none
+  CheckpointChoice choice{};
+  std::string predictions;  // CSV with a row for each sample; empty: none
+  std::string logits;       // directory for the model's outputs; empty: none
 };
 
 Split split_of(const EvalOptions& options) {
@@ -192,8 +192,7 @@ int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
   const std::string path = options.step < 0 ? checkpoints : commit_of(checkpoints, options.step);
   const std::unique_ptr<Launch> launch = open_launch(config, mpi, "eval");
   nlohmann::json stored;
-  const std::int64_t step = require_checkpoint(
-      launch->trainer, path, options.newest ? Chosen::newest : Chosen::best, &stored);
+  const std::int64_t step = require_checkpoint(launch->trainer, path, options.choice, &stored);
   launch->begin();
   if (options.text.empty() && options.files.empty())
     require_held_out(*launch, stored);
@@ -220,7 +219,7 @@ void add_eval_options(CLI::App& app, EvalOptions& options) {
                  "otherwise the newest)")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
-  add_newest_option(app, options.newest);
+  add_choice_options(app, options.choice);
   app.add_option("--predictions", options.predictions,
                  "file to write each sample's index, label, prediction, probability and logits to")
       ->type_name("FILE.csv|FILE.jsonl");

@@ -24,7 +24,7 @@ constexpr int kTokens = 200;  // used if generate.tokens is 0, a value meant for
 constexpr std::size_t kMostPromptBytes = std::size_t{1} << 30;
 
 struct GenerateOptions : ConfigOptions {
-  bool newest = false;  // instead of the best
+  CheckpointChoice choice{};
   std::string prompts;  // file with one prompt per line
   bool logprobs = false;
 };
@@ -120,9 +120,8 @@ int run_generate(const GenerateOptions& options, MpiEnvironment& mpi) {
                                           ? read_prompts(options.prompts, seed, launch->world)
                                           : std::vector<Prompt>{{config.generate.prompt, seed}};
   nlohmann::json stored;
-  const std::int64_t step =
-      require_checkpoint(launch->trainer, checkpoint_directory(launch->config),
-                         options.newest ? Chosen::newest : Chosen::best, &stored);
+  const std::int64_t step = require_checkpoint(
+      launch->trainer, checkpoint_directory(launch->config), options.choice, &stored);
   launch->begin();
   if (launch->leads() && !options.json) log::info("model after {}", step_text(step, stored));
   launch->generate(prompts, {}, [&](std::size_t i, const Continuation& text) {
@@ -147,7 +146,7 @@ Command command_generate() {
         app.add_flag("--logprobs", options.logprobs,
                      "add each token's log-probability under the model; for --json");
         add_json_option(app, options);
-        add_newest_option(app, options.newest);
+        add_choice_options(app, options.choice);
       },
       run_generate);
 }

@@ -147,7 +147,7 @@ void start_from(Trainer& trainer, const RunConfig& config) {
   together(trainer.world(), [&] { run = model_from_run(config); });
   require_same_kind(trainer.world(), run.has_value());
   if (run) {
-    const std::string commit = agreed_commit(trainer.world(), run->checkpoints, run->chosen);
+    const std::string commit = agreed_commit(trainer.world(), run->checkpoints, run->choice.chosen);
     require_same_model(trainer.world(),
                        [&] { return std::vector<std::string>{commit + "/" + kManifestHashName}; });
     together(trainer.world(), [&] { start_from_commit(trainer, commit, config); });

@@ -16,6 +16,7 @@
 #include "io/checkpoint/checkpoint_commit.h"
 #include "io/run_files.h"
 #include "models/hugging_face.h"
+#include "models/optimizer.h"
 #include "models/task.h"
 #include "models/units/embedding.h"
 
@@ -104,7 +105,7 @@ std::optional<StoredRun> find_stored_run(const std::string& path) {
   validate(run.config);
   const bool whole = exists_in(*named, kConfigFile);
   run.checkpoints = whole ? checkpoint_directory(run.config) : named->string();
-  run.chosen = whole ? Chosen::best : Chosen::newest;
+  run.choice.chosen = whole ? Chosen::best : Chosen::newest;
   return run;
 }
 
@@ -126,11 +127,15 @@ StoredRun require_stored_run(const std::string& path) {
 }
 
 CheckpointReader open_stored(const StoredRun& run) {
-  if (is_commit(run.checkpoints)) return CheckpointReader(run.checkpoints);
-  auto commit =
-      run.chosen == Chosen::best ? open_best(run.checkpoints) : open_newest(run.checkpoints);
-  if (commit) return CheckpointReader(std::move(*commit));
-  refuse_without_commit(run.checkpoints);
+  std::optional<CheckpointReader> reader;
+  if (is_commit(run.checkpoints))
+    reader.emplace(run.checkpoints);
+  else if (auto commit = run.choice.chosen == Chosen::best ? open_best(run.checkpoints)
+                                                           : open_newest(run.checkpoints))
+    reader.emplace(std::move(*commit));
+  if (!reader) refuse_without_commit(run.checkpoints);
+  if (run.choice.average) reader->use_as_weights(std::string(kAverage));
+  return std::move(*reader);
 }
 
 std::string untied_table(const CheckpointReader& checkpoint, const RunConfig& config) {

@@ -25,8 +25,8 @@ bool is_new(const RunConfig& config, const std::string& tensor);
 struct StoredRun {
   std::string directory;  // contains config.toml
   RunConfig config;
-  std::string checkpoints;         // a commit, or a directory of commits
-  Chosen chosen = Chosen::newest;  // which of them to use: the best if a run was named
+  std::string checkpoints;    // a commit, or a directory of commits
+  CheckpointChoice choice{};  // of them: the best if a run was named
 };
 
 /// The run at `path`: a run directory, or a checkpoint, a checkpoint's file or a directory of

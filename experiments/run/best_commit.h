@@ -17,6 +17,13 @@ inline constexpr const char* kBestKey = "best";
 /// Selects a commit in a directory: the newest, or the best of the run if it keeps one.
 enum class Chosen { newest, best };
 
+/// What eval, generate and export read: a checkpoint, and whether the average (optimizer.ema)
+/// replaces the weights.
+struct CheckpointChoice {
+  Chosen chosen = Chosen::newest;
+  bool average = false;
+};
+
 struct BestCommit {
   std::string by;  // "validation_loss", "accuracy"
   std::int64_t step = 0;

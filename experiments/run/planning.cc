@@ -61,8 +61,14 @@ std::unique_ptr<Model> model_of(const RunConfig& config) {
 
 std::unique_ptr<Optimizer> optimizer_of(const RunConfig& config) {
   const OptimizerSection& o = config.optimizer;
-  return make_optimizer(o.name,
-                        {o.betas[0], o.betas[1], o.eps, o.weight_decay, o.options.at(o.name)});
+  return make_optimizer(o.name, {.beta1 = o.betas[0],
+                                 .beta2 = o.betas[1],
+                                 .eps = o.eps,
+                                 .weight_decay = o.weight_decay,
+                                 .l1 = o.l1,
+                                 .keep_zeros = o.keep_zeros,
+                                 .ema = o.ema,
+                                 .options = o.options.at(o.name)});
 }
 
 std::int64_t tokens_of_step(const RunConfig& config) {

@@ -15,6 +15,7 @@
 #include "experiments/run/shared_snapshot.h"
 #include "io/checkpoint/checkpoint_commit.h"
 #include "io/checkpoint/checkpoint_reader.h"
+#include "models/optimizer.h"
 
 namespace concertina {
 namespace {
@@ -102,7 +103,7 @@ std::vector<std::size_t> wanted_shards(State& state, const CheckpointReader& rea
 /// Loads the commit returned by `open` on each rank and returns its step. `bring`, if set, is
 /// called on every rank with the shards that this rank reads.
 std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& open,
-                         const nlohmann::json& identity, nlohmann::json* kept,
+                         const nlohmann::json& identity, nlohmann::json* kept, bool average,
                          const std::function<void(const std::vector<std::size_t>&)>& bring = {}) {
   Communicator& world = trainer.world();
   std::int64_t step = 0, updates = 0;
@@ -112,6 +113,7 @@ std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& op
   together(world, [&] {
     reader.emplace(open());
     reader->on_beat(beat_of(trainer));
+    if (average) reader->use_as_weights(std::string(kAverage));
     step = reader->manifest().step;
     const nlohmann::json& stored = reader->manifest().metadata;
     if (kept != nullptr) *kept = stored;
@@ -154,7 +156,7 @@ std::optional<std::int64_t> load_snapshot(Trainer& trainer, const SnapshotRun& r
   if (!found || found->commit.manifest.step <= newer_than) return std::nullopt;
   try {
     return load_opened(
-        trainer, [&] { return found->commit; }, identity, stored,
+        trainer, [&] { return found->commit; }, identity, stored, /*average=*/false,
         [&](const std::vector<std::size_t>& wanted) {
           fetch_shards(world, trainer.hosts(), *found, wanted);
         });
@@ -176,7 +178,7 @@ void prune_checkpoints(const std::string& directory, int keep, std::int64_t best
 
 std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string& path,
                                             const nlohmann::json& identity, nlohmann::json* stored,
-                                            Chosen chosen) {
+                                            const CheckpointChoice& choice) {
   const Watchdog::Patience patience(trainer.watchdog(), "loading a checkpoint");
   // A training run removes old commits even while another process reads them.
   constexpr int kAttempts = 20;
@@ -184,12 +186,12 @@ std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string&
     std::optional<std::string> commit;
     try {
       std::optional<OpenCommit> own;
-      commit = find_commit(trainer.world(), path, chosen, own);
+      commit = find_commit(trainer.world(), path, choice.chosen, own);
       if (!commit) return std::nullopt;
       const auto open = [&] {
         return own ? std::move(*own) : OpenCommit{*commit, open_manifest(*commit)};
       };
-      return load_opened(trainer, open, identity, stored);
+      return load_opened(trainer, open, identity, stored, choice.average);
     } catch (const Error&) {
       const bool removed = from_first(trainer.world(), [&] {
         return nlohmann::json(commit && *commit != path && !std::filesystem::exists(*commit));
@@ -213,9 +215,9 @@ std::string agreed_commit(Communicator& world, const std::string& path, Chosen c
   return *commit;
 }
 
-std::int64_t require_checkpoint(Trainer& trainer, const std::string& path, Chosen chosen,
-                                nlohmann::json* kept) {
-  const std::optional<std::int64_t> step = load_checkpoint(trainer, path, {}, kept, chosen);
+std::int64_t require_checkpoint(Trainer& trainer, const std::string& path,
+                                const CheckpointChoice& choice, nlohmann::json* kept) {
+  const std::optional<std::int64_t> step = load_checkpoint(trainer, path, {}, kept, choice);
   if (!step) refuse_without_commit(path);
   return *step;
 }

@@ -34,7 +34,7 @@ void prune_checkpoints(const std::string& directory, int keep, std::int64_t best
 std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string& path,
                                             const nlohmann::json& identity,
                                             nlohmann::json* stored = nullptr,
-                                            Chosen chosen = Chosen::newest);
+                                            const CheckpointChoice& choice = {});
 
 /// Throws Error{bad_input} for a `path` without a commit at or below it.
 [[noreturn]] void refuse_without_commit(const std::string& path);
@@ -43,7 +43,7 @@ std::optional<std::int64_t> load_checkpoint(Trainer& trainer, const std::string&
 std::string agreed_commit(Communicator& world, const std::string& path, Chosen chosen);
 
 /// Like load_checkpoint() without an identity, but throws if there is no commit.
-std::int64_t require_checkpoint(Trainer& trainer, const std::string& path, Chosen chosen,
-                                nlohmann::json* kept = nullptr);
+std::int64_t require_checkpoint(Trainer& trainer, const std::string& path,
+                                const CheckpointChoice& choice, nlohmann::json* kept = nullptr);
 
 }  // namespace concertina

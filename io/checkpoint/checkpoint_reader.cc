@@ -118,6 +118,12 @@ std::string describe(const Error& error) {
   return fmt::format("{}: {}", error.where(), error.message());
 }
 
+/// Returns the part `name` of a piece; null if it has none.
+const StoredPart* part_of(const StoredPiece& piece, std::string_view name) {
+  const auto part = std::ranges::find(piece.parts, name, &StoredPart::name);
+  return part == piece.parts.end() ? nullptr : &*part;
+}
+
 }  // namespace
 
 Manifest open_manifest(const std::string& directory) {
@@ -260,12 +266,21 @@ void CheckpointReader::read_range(const Range& range, const Beat& beat) const {
   }
 }
 
+void CheckpointReader::use_as_weights(const std::string& part) {
+  for (const ShardRecord& shard : manifest_.shards)
+    for (const StoredPiece& piece : shard.pieces)
+      if (part_of(piece, part) != nullptr) weights_ = part;
+  if (weights_ != part)
+    throw_input(fmt::format("the checkpoint has no '{}' of the weights", part), directory_,
+                "the checkpoint of a run with optimizer.ema, or no --average");
+}
+
 void CheckpointReader::read_piece(std::size_t shard, const StoredPiece& piece,
                                   const std::string& part, std::uint64_t begin,
                                   std::span<float> out, const Beat& beat) const {
-  const auto stored = std::find_if(piece.parts.begin(), piece.parts.end(),
-                                   [&](const StoredPart& p) { return p.name == part; });
-  if (stored == piece.parts.end())
+  const StoredPart* stored = part == "weight" ? part_of(piece, weights_) : nullptr;
+  if (stored == nullptr) stored = part_of(piece, part);
+  if (stored == nullptr)
     throw_input(fmt::format("the checkpoint has no '{}' for '{}'", part, piece.tensor), directory_,
                 "use the checkpoint's optimizer; compare [optimizer] in both configs");
   const std::string path = directory_ + "/" + manifest_.shards[shard].file;

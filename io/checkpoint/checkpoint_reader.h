@@ -45,6 +45,9 @@ class CheckpointReader {
   /// Sets a function that is called after each chunk that is read.
   void on_beat(Beat beat) { beat_ = std::move(beat); }
 
+  /// Reads `part` as the weights of all tensors that have it. Throws Error{bad_input} if none has.
+  void use_as_weights(const std::string& part);
+
   const std::string& directory() const { return directory_; }
   const Manifest& manifest() const { return manifest_; }
   /// Returns the names of the tensors, ascending.
@@ -84,6 +87,7 @@ class CheckpointReader {
   Beat beat_;
   Manifest manifest_;
   PieceIndex index_;
+  std::string weights_ = "weight";
 };
 
 }  // namespace concertina

@@ -13,22 +13,41 @@ from unittest import mock
 
 import numpy as np
 import torch
-from torch.optim import lr_scheduler
+from torch.optim import lr_scheduler, swa_utils
 
 STEPS = 6
 
 
-def sequence(rng, shape, update):
+def sequence(rng, shape, update, steps=STEPS):
     """A case: the initial weights, a gradient per step, and the weights after each step."""
     w = torch.tensor(rng.normal(size=shape))
     case = {"shape": list(shape), "start": w.flatten().tolist(), "gradients": [], "weights": []}
     step = update(w)
-    for _ in range(STEPS):
+    for _ in range(steps):
         g = torch.tensor(rng.normal(size=shape))
         step(g)
         case["gradients"].append(g.flatten().tolist())
         case["weights"].append(w.flatten().tolist())
     return case
+
+
+def averaged_sequence(rng, shape, make, decay, steps=20):
+    """A case of PyTorch with the exponential moving average of the weights after each step."""
+    case = {"ema": decay, "averages": []}
+
+    def update(w):
+        module = torch.nn.Module()
+        module.w = torch.nn.Parameter(w)
+        average = swa_utils.AveragedModel(module, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(decay))
+        optimizer = make(module.parameters())
+
+        def step(g):
+            module.w.grad = g
+            optimizer.step()
+            average.update_parameters(module)
+            case["averages"].append(average.module.w.detach().flatten().tolist())
+        return step
+    return case | sequence(rng, shape, update, steps)
 
 
 def torch_rule(make):
@@ -116,6 +135,9 @@ def optimizers():
     cases.append({"name": "muon", "lr": 0.02, "weight_decay": 0.3, "options": {"other_lr": 0.5}}
                  | sequence(rng, (5, 3), torch_rule(lambda w: torch.optim.AdamW(
                      w, lr=0.01, betas=(0.9, 0.95), weight_decay=0.3))))
+    cases.append({"name": "adamw", "lr": 0.02, "weight_decay": 0.3, "options": {}}
+                 | averaged_sequence(rng, (2, 3), lambda w: torch.optim.AdamW(
+                     w, lr=0.02, betas=(0.9, 0.95), weight_decay=0.3), decay=0.9))
     return cases
 
 

@@ -46,6 +46,64 @@ TEST(OptimizerTest, BadValuesNameTheirKey) {
   EXPECT_EQ(where("adamw", {.eps = 0}), "optimizer.eps");
   EXPECT_EQ(where("adamw", {.weight_decay = -1}), "optimizer.weight_decay");
   EXPECT_EQ(where("adamw", {.weight_decay = std::nan("")}), "optimizer.weight_decay");
+  EXPECT_EQ(where("adamw", {.l1 = std::nan("")}), "optimizer.l1");
+  EXPECT_EQ(where("adamw", {.ema = 1}), "optimizer.ema");
+}
+
+/// A lasso problem: 30 rows of 5 columns that are not orthogonal.
+double column(int i, int j) {
+  return std::sin(i * (j + 1.0));
+}
+double target(int i) {
+  return 0.5 * std::cos(i) + std::sin(2.0 * i) - 0.3 * std::sin(5.0 * i);
+}
+
+TEST(L1Test, ReachesTheOptimumOfALasso) {
+  // sklearn.linear_model.Lasso(alpha=0.05, fit_intercept=False, tol=1e-14), version 1.9.1
+  const std::vector<double> optimum{0, 0.9148025703897505, 0, 0, -0.2944984746512403};
+  OptimizerConfig config{.weight_decay = 0, .l1 = 0.05};
+  config.options["momentum"] = 0.0;
+  const auto rule = make_optimizer("sgd", config);
+  const auto backend = make_oracle_backend();
+  const Buffer w(std::vector<float>{1, -1, 1, -1, 1}), m(std::vector<float>(5));
+  for (int step = 1; step <= 300; ++step) {
+    std::vector<float> gradient(5);
+    for (int i = 0; i < 30; ++i) {
+      double error = -target(i);
+      for (int j = 0; j < 5; ++j) error += column(i, j) * static_cast<double>(w.data()[j]);
+      for (int j = 0; j < 5; ++j)
+        gradient[static_cast<std::size_t>(j)] += static_cast<float>(error * column(i, j) / 30);
+    }
+    const Buffer g(gradient);
+    rule->update(*backend, {step, 0.5, 1},
+                 {.w = w.view(), .states = std::array{m.view()}, .g = g.view(), .decay = true});
+  }
+  for (std::size_t j = 0; j < 5; ++j) {
+    EXPECT_NEAR(static_cast<double>(w.data()[j]), optimum[j], 1e-5) << j;
+    EXPECT_EQ(w.data()[j] == 0, optimum[j] == 0) << j;
+  }
+}
+
+TEST(KeepZerosTest, ZerosOfMatricesStayZero) {
+  for (const char* name : {"adamw", "sgd", "lion", "lamb"}) {
+    const auto rule = make_optimizer(name, {.keep_zeros = true});
+    const auto backend = make_oracle_backend();
+    for (const bool decay : {true, false}) {
+      const Buffer w(std::vector<float>{2, 0, -1, 0}), m(std::vector<float>{1, 1, 1, 1}),
+          v(std::vector<float>{1, 1, 1, 1});
+      const std::array states{m.view(), v.view()};
+      for (int step = 2; step < 6; ++step) {
+        const Buffer g(std::vector<float>{1, -2, 3, 4});
+        rule->update(*backend, {step, 0.1, 1},
+                     {.w = w.view(),
+                      .states = std::span(states).first(rule->state_names().size()),
+                      .g = g.view(),
+                      .decay = decay});
+      }
+      for (const std::size_t pruned : {1, 3}) EXPECT_EQ(w.data()[pruned] == 0, decay) << name;
+      for (const std::size_t kept : {0, 2}) EXPECT_NE(w.data()[kept], 0) << name;
+    }
+  }
 }
 
 TEST(OptimizerTest, MuonsProductsAreThoseOfItsMatrices) {

@@ -46,9 +46,10 @@ BucketTensor tensor_of(const nlohmann::json& golden) {
 }
 
 void replay_updates(const nlohmann::json& golden, Backend& backend) {
-  const auto rule = make_optimizer(
-      golden["name"].get<std::string>(),
-      {.weight_decay = golden["weight_decay"], .options = options_of(golden["options"])});
+  const auto rule =
+      make_optimizer(golden["name"].get<std::string>(), {.weight_decay = golden["weight_decay"],
+                                                         .ema = golden.value("ema", 0.0),
+                                                         .options = options_of(golden["options"])});
   const BucketTensor tensor = tensor_of(golden);
   const Tools tools(*rule, backend, tensor);
   const Buffer w(golden["start"].get<std::vector<float>>());
@@ -71,6 +72,9 @@ void replay_updates(const nlohmann::json& golden, Backend& backend) {
                   .tools = tools.made.get()});
     backend.synchronize();
     EXPECT_LE(farthest(w, golden["weights"][i]), 1e-6) << "step " << i + 1;
+    if (golden.contains("averages")) {
+      EXPECT_LE(farthest(states.back(), golden["averages"][i]), 1e-6) << "step " << i + 1;
+    }
   }
 }
 

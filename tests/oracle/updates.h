@@ -74,6 +74,16 @@ inline void issue(const ScaleToUnit& op) {
   for (double& value : x) value /= std::max<double>(std::sqrt(sum), op.least);
 }
 
+inline void issue(const Shrink& op) {
+  for (double& x : Out(op.x)) x = x > 0 ? std::max(x - op.by, 0.0) : std::min(x + op.by, 0.0);
+}
+
+inline void issue(const KeepZeros& op) {
+  const Values w = values_of(op.w);
+  Out x(op.x);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] *= w[i] == 0 ? 0 : 1;
+}
+
 inline void issue(const CopyColumns& op) {
   const Values x = values_of(op.x);
   Out y(op.y);

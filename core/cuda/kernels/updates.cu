@@ -49,6 +49,19 @@ struct LionElement {
   }
 };
 
+struct ShrinkElement {
+  static constexpr int kRead = 1, kWritten = 1;
+  float by;
+  __device__ void operator()(float& x) const {
+    x = fabsf(x) <= by ? 0 : x - copysignf(by, x);  // keeps NaN
+  }
+};
+
+struct KeepZerosElement {
+  static constexpr int kRead = 2, kWritten = 1;
+  __device__ void operator()(float w, float& x) const { x = w == 0 ? 0 : x; }
+};
+
 /// Replaces the gradient with the direction u of LAMB.
 struct LambElement {
   static constexpr int kRead = 4, kWritten = 3;
@@ -153,6 +166,14 @@ void run(cudaStream_t stream, const ScaleToUnit& op, void* scratch) {
   const Int pieces = sum_pieces(stream, op.x, sums);
   launch("scale to unit", {dim3(striding_blocks(count)), kElementThreads}, stream, scale_to_unit,
          op.x.f32(), count, op.least, static_cast<const double*>(sums), pieces);
+}
+
+void run(cudaStream_t stream, const Shrink& op, void* /*scratch*/) {
+  by_element<float>("shrink", stream, ShrinkElement{op.by}, {op.x});
+}
+
+void run(cudaStream_t stream, const KeepZeros& op, void* /*scratch*/) {
+  by_element<float>("keep zeros", stream, KeepZerosElement{}, {op.w, op.x});
 }
 
 void run(cudaStream_t stream, const CopyColumns& op, void* /*scratch*/) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/text/number_text.h"
 #include "experiments/commands/checkpoint/checkpoint_options.h"
 #include "experiments/commands/checkpoint/graph_json.h"
 #include "experiments/commands/python_command.h"
@@ -12,6 +13,7 @@
 #include "experiments/hugging_face/kept_files.h"
 #include "experiments/hugging_face/merged_weights.h"
 #include "experiments/hugging_face/peft.h"
+#include "experiments/hugging_face/pruning.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/hugging_face/stored_run.h"
 #include "experiments/run/best_commit.h"
@@ -33,7 +35,9 @@ struct ExportOptions : CheckpointOptions {
   bool peft = false;                     // the adapters alone
   std::string inline_limit = "256 MiB";  // of ONNX
   bool force = false;                    // replace the contents of `out`
-  bool newest = false;                   // export the newest checkpoint instead of the best
+  CheckpointChoice choice{};
+  double prune = 0;           // share of the hidden layers' weights that become zero
+  bool prune_global = false;  // the smallest of all matrices, instead of each matrix
 };
 
 /// Advice if the output exists.
@@ -79,7 +83,8 @@ void require_shapes(CheckpointReader& checkpoint, const Graph& graph) {
 
 StoredRun stored_run_of(const ExportOptions& options) {
   StoredRun run = require_stored_run(options.path);
-  if (options.newest) run.chosen = Chosen::newest;
+  if (options.choice.chosen == Chosen::newest) run.choice.chosen = Chosen::newest;
+  run.choice.average = options.choice.average;
   return run;
 }
 
@@ -113,6 +118,7 @@ int run_onnx_export(const ExportOptions& options) {
   return call_python("onnx-export", words,
                      {{"file", file},
                       {"checkpoint", checkpoint.directory()},
+                      {"average", run.choice.average},
                       {"graph", graph_json(graph)},
                       {"facts", facts_of(config, manifest)},
                       {"inline_limit", most_inline},
@@ -132,12 +138,17 @@ StoredType stored_type(const ExportOptions& options) {
   return options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32;
 }
 
-void print_exported(const ExportOptions& options, const Manifest& manifest) {
-  if (options.json)
-    print_once(json_line({{"step", manifest.step}, {"path", options.out}}));
-  else
-    print_once(fmt::format("{}: model after {}\n", options.out,
-                           step_text(manifest.step, manifest.metadata)));
+void print_exported(const ExportOptions& options, const Manifest& manifest,
+                    const PrunedWeights* pruned = nullptr) {
+  nlohmann::json line{{"step", manifest.step}, {"path", options.out}};
+  std::string text =
+      fmt::format("{}: model after {}", options.out, step_text(manifest.step, manifest.metadata));
+  if (pruned != nullptr && options.prune > 0) {
+    line.update({{"zeros", pruned->zeros()}, {"of", pruned->elements()}});
+    text += fmt::format(", {} of {} weights of hidden layers are zero", grouped(pruned->zeros()),
+                        grouped(pruned->elements()));
+  }
+  print_once(options.json ? json_line(line) : text + "\n");
 }
 
 int run_peft_export(const ExportOptions& options) {
@@ -161,6 +172,9 @@ int run_checkpoint_export(const ExportOptions& options) {
   options.needs("--inline-limit", "--onnx", options.onnx);
   options.excludes("--peft", "--onnx", options.onnx);
   options.excludes("--shard-size", "--peft", options.peft);
+  options.excludes("--prune", "--peft", options.peft);
+  options.excludes("--prune", "--onnx", options.onnx);
+  options.needs("--prune-global", "--prune", options.given("--prune"));
   if (options.onnx) return run_onnx_export(options);
   if (options.peft) return run_peft_export(options);
   const std::uint64_t most = shard_bytes(options.shard_size);
@@ -174,13 +188,14 @@ int run_checkpoint_export(const ExportOptions& options) {
   others["README.md"] = model_card(run, reader.manifest().step);
   for (const auto& [name, text] : others)
     if (!options.force) require_nothing_at((fs::path(options.out) / name).string(), kForceExport);
+  PrunedWeights weights(reader, run.config, options.prune, options.prune_global);
   write_published(
       options.out, run.config, stored_type(options),
-      [&](const std::string& ours, std::span<float> out) { read_merged(reader, ours, out); }, most,
+      [&](const std::string& ours, std::span<float> out) { weights.read(ours, out); }, most,
       untied_table(reader, run.config));
   for (const auto& [name, text] : others)
     atomic_replace((fs::path(options.out) / name).string(), text);
-  print_exported(options, reader.manifest());
+  print_exported(options, reader.manifest(), &weights);
   return 0;
 }
 
@@ -198,13 +213,19 @@ void add_export_options(CLI::App& app, ExportOptions& options) {
                      "maximum file size, such as 2GB; larger models are split and get an index; "
                      "0: one file; not for --onnx")
       ->type_name("SIZE");
+  add_default_option(app, "--prune", options.prune,
+                     "share of the weights of hidden layers, those with the smallest magnitudes, "
+                     "that become zero; in each matrix")
+      ->check(number(0, 0.99));
+  app.add_flag("--prune-global", options.prune_global,
+               "prune the smallest weights of all hidden layers together");
   app.add_flag("--peft", options.peft, "export only the adapters ([lora]), for PEFT");
   app.add_flag("--onnx", options.onnx, "export an ONNX model (opset 17)");
   add_default_option(
       app, "--inline-limit", options.inline_limit,
       "maximum size of weights inside an ONNX file; larger weights are written to FILE_data")
       ->type_name("SIZE");
-  add_newest_option(app, options.newest);
+  add_choice_options(app, options.choice);
   app.add_flag("--force", options.force, "replace an existing model");
   add_json_option(app, options);
 }

@@ -27,9 +27,10 @@ class _Piece(typing.NamedTuple):
 
 
 class Checkpoint:
-    """A commit: the directory `step-NNNNNNNN`. Opening it reads only the manifest; `read` reads one tensor."""
+    """A commit: the directory `step-NNNNNNNN`. Opening it reads only the manifest; `read` reads one tensor. With `average`, weights
+    are their moving averages (`optimizer.ema`), except in tensors without one."""
 
-    def __init__(self, path: str | pathlib.Path):
+    def __init__(self, path: str | pathlib.Path, average: bool = False):
         self.path = pathlib.Path(path)
         named = re.fullmatch(r"step-(\d{8,})", self.path.name)
         text = self._manifest_bytes()
@@ -46,6 +47,7 @@ class Checkpoint:
             self._add(shard)
         for name in self._pieces:
             self._check(name)
+        self._average = average
 
     def _manifest_bytes(self) -> bytes:
         manifest = self.path / "manifest.json"
@@ -91,6 +93,8 @@ class Checkpoint:
     def read(self, tensor: str, part: str = "weight") -> np.ndarray:
         """Reads and verifies a part of a tensor as float32. Other tensors are not read and use no memory."""
         pieces = self._of(tensor)
+        if self._average and part == "weight" and "ema" in pieces[0].parts:
+            part = "ema"
         if part not in pieces[0].parts:
             raise KeyError(f"{tensor} has no part {part!r}; it has {', '.join(pieces[0].parts)}")
         out = np.empty(math.prod(self._shapes[tensor]), "<f4")

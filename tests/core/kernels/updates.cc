@@ -67,6 +67,9 @@ Outputs run_matrices(Backend& backend, Data& data, std::int64_t count) {
   const Buffer unit = data.normal(count), over = data.normal(count);
   backend.run(ScaleToUnit{unit.view(), 1e-7F});
   backend.run(ScaleToUnit{over.view(), 1e6F});
+  const Buffer sparse = data.normal(count), kept = data.normal(count);
+  backend.run(Shrink{sparse.view(), 0.5F});
+  backend.run(KeepZeros{sparse.view(), kept.view()});
   const std::int64_t rows = data.size(1, 40), columns = data.size(1, 30);
   const std::int64_t before = data.size(0, 9), after = data.size(0, 9), from = data.size(0, 9);
   const Buffer wide = data.normal(rows * (before + columns + after)),
@@ -80,7 +83,7 @@ Outputs run_matrices(Backend& backend, Data& data, std::int64_t count) {
                           .columns = columns});
   backend.synchronize();
   return {output("unit", unit, 1 / std::sqrt(static_cast<double>(count))), output("least", over),
-          output("columns", wide)};
+          output("shrunk", sparse), output("kept zeros", kept), output("columns", wide)};
 }
 
 }  // namespace

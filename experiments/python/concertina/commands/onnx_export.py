@@ -41,7 +41,7 @@ def _model(graph: Json) -> onnx.ModelProto:
 
 def _fill(model: onnx.ModelProto, given: Json, data: pathlib.Path | None) -> tuple[str, int]:
     """Adds the weights, or their places in the file `data`. Returns their hash and the file's size."""
-    checkpoint, digest, end = Checkpoint(given["checkpoint"]), hashlib.sha256(), 0
+    checkpoint, digest, end = Checkpoint(given["checkpoint"], given["average"]), hashlib.sha256(), 0
     with open(data or os.devnull, "wb") as file:
         for tensor, one in zip(model.graph.initializer, given["graph"]["tensors"]):
             if one["type"] != "float32":

@@ -1,0 +1,32 @@
+// Magnitude pruning (Han et al. 2015) of the matrices of hidden layers, on export.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+
+#include "experiments/config/config.h"
+#include "io/checkpoint/checkpoint_reader.h"
+
+namespace concertina {
+
+/// Reads merged weights, with the smallest of them set to zero.
+class PrunedWeights {
+ public:
+  /// Prunes the `share` of weights with the smallest magnitudes: of each matrix, or with `global`,
+  /// of all matrices together, which are then all in memory at once.
+  PrunedWeights(CheckpointReader& reader, const RunConfig& config, double share, bool global);
+
+  void read(const std::string& tensor, std::span<float> out);
+  /// Zeros in the matrices read so far, and the number of their elements.
+  std::int64_t zeros() const { return zeros_; }
+  std::int64_t elements() const { return elements_; }
+
+ private:
+  CheckpointReader& reader_;
+  std::map<std::string, float> limits_;  // by matrix: magnitudes up to this become zero
+  std::int64_t zeros_ = 0, elements_ = 0;
+};
+
+}  // namespace concertina

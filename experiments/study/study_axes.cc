@@ -20,6 +20,8 @@
 namespace concertina {
 namespace {
 
+constexpr const char* kSeedKey = "run.seed";
+
 /// The value as in `--set KEY=VALUE`: text without quotes.
 std::string set_text(const toml::node& node) {
   const auto* text = node.as_string();
@@ -54,6 +56,21 @@ class AxesReader {
       Axis axis;
       add_values(key, list, axis);
       add_axis(list, std::move(axis));
+    });
+  }
+
+  /// Reads axes from the command line, which replace values in [set], and `seeds`.
+  void sweep(const toml::node& node) {
+    config_keys(node, "sweep", [&](const std::string& key, const toml::node& list) {
+      std::erase_if(spec_.set, [&](const auto& set) { return set.first == key; });
+      if (key != kSeedKey) {
+        Axis axis;
+        add_values(key, list, axis);
+        return add_axis(list, std::move(axis));
+      }
+      varied_.erase(key);
+      spec_.seeds.clear();
+      seeds(list);
     });
   }
 
@@ -106,8 +123,8 @@ class AxesReader {
 
   void seeds(const toml::node& node) {
     for (const toml::node& seed : values("seeds", node))
-      spec_.seeds.push_back(std::stoll(setting("run.seed", seed)));
-    once("run.seed", node);
+      spec_.seeds.push_back(std::stoll(setting(kSeedKey, seed)));
+    once(kSeedKey, node);
     if (std::set(spec_.seeds.begin(), spec_.seeds.end()).size() != spec_.seeds.size())
       source_.refuse(node, "seeds", "a seed is listed twice", "different seeds");
   }
@@ -327,10 +344,12 @@ void read_axes(const TomlSource& source, const toml::table& root, TomlTable& tab
     table.take(section, [&](Node node, Name name) { axes.set(node, name); });
   table.take("random", [&](Node node, Name) { axes.random(node); });
   table.take("grid", [](Node, Name) {});
+  table.take("sweep", [](Node, Name) {});
   table.take("zip", [](Node, Name) {});
   table.take(kArmKey, [](Node, Name) {});
   for (const TomlMember& member : in_order(root)) {  // the last axis varies fastest
     if (member.key == "grid") axes.grid(*member.value);
+    if (member.key == "sweep") axes.sweep(*member.value);
     if (member.key == "zip") axes.zips(*member.value);
     if (member.key == kArmKey) axes.arms(*member.value);
   }

@@ -145,9 +145,9 @@ bool is_studys_own(std::string_view key);
 /// from the config's pp and dp.
 int ranks_of(const StudySpec& spec, const Settings& settings, const RunConfig& config);
 
-/// Removes seeds, [set], [override], [random], [grid], [[zip]], [[arm]] and [grown] from `table`
-/// (the table of `root`) and stores them in a spec whose [search] is set. Throws Error{bad_input}
-/// naming the location.
+/// Removes seeds, [set], [override], [sweep], [random], [grid], [[zip]], [[arm]] and [grown] from
+/// `table` (the table of `root`) and stores them in a spec whose [search] is set. Throws
+/// Error{bad_input} naming the location.
 void read_axes(const TomlSource& source, const toml::table& root, TomlTable& table,
                StudySpec& spec);
 

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <set>
 
+#include "experiments/study/study_overrides.h"
+#include "tests/errors.h"
 #include "tests/experiments/config_text.h"
 
 namespace concertina {
@@ -284,6 +286,42 @@ s.toml:2 | unknown key rank | ranks | [grid]\nrank = [1]
 
 TEST(StudySpec, RefusalsSayWhatAndWhere) {
   expect_refusals(kRefused, spec_of);
+}
+
+TEST(StudyOverrides, SweepsOfHydraAreAxes) {
+  const auto spec = [](const std::vector<std::string>& sets) {
+    return spec_of(
+        "seeds = [9]\n[set]\noptimizer.lr = 0.5\nrun.steps = 9\n[grid]\n"
+        "model.width = [64]\n" +
+        overrides_text(sets));
+  };
+  const StudySpec swept =
+      spec({"parallel.schedule=zb-v,1f1b", "run.steps=3", "optimizer.lr=choice(1e-3,0.003)",
+            "run.seed=range(1,4)", "optimizer.betas=[0.9,0.99],[0.8,0.9]", "ranks=1,2"});
+  EXPECT_EQ(swept.seeds, (std::vector<std::int64_t>{1, 2, 3}));
+  EXPECT_EQ(axes_of(swept),
+            (std::vector<std::string>{"model.width", "parallel.schedule", "optimizer.lr",
+                                      "optimizer.betas", "ranks", "run.seed"}));
+  const std::vector<Trial> trials = trials_of(swept);
+  ASSERT_EQ(trials.size(), 2u * 2 * 2 * 2 * 3);
+  const RunConfig last = config_of(swept, trials.back().settings);
+  EXPECT_EQ(last.optimizer.lr, 0.003);
+  EXPECT_EQ(last.run.steps, 3);
+  EXPECT_EQ(last.optimizer.betas[0], 0.8);
+  EXPECT_EQ(values_of(spec({"lr.min=range(0.1,0.4,0.1)"}), "lr.min"),
+            (std::vector<std::string>{"0.1", "0.2", "0.3"}));
+  EXPECT_EQ(values_of(spec({"generate.prompt=\"a,b\",c"}), "generate.prompt"),
+            (std::vector<std::string>{"a,b", "c"}));
+  EXPECT_EQ(overrides_text({}), "");
+
+  const auto refusal = [&](const char* set) { return input_error([&] { spec({set}); }).message(); };
+  EXPECT_EQ(refusal("lr.min=interval(0,1)"), "interval() is not supported in lr.min=interval(0,1)");
+  EXPECT_EQ(refusal("~lr.min"), "'~lr.min' does not set a key");
+  EXPECT_EQ(refusal("run.seed=range(4,1)"), "range(4,1) has -3 values");
+  EXPECT_EQ(refusal("run.seed=range(1,x)"), "range(1,x) has limits that are not numbers");
+  EXPECT_EQ(refusal("lr.min=0.1,0.1"), "the value 0.1 is listed twice");
+  EXPECT_EQ(refusal("model.width=32,64"), "model.width has two axes");
+  EXPECT_FALSE(refusal("lr.min=0.1,two").empty());
 }
 
 TEST(StudySpec, IsAnotherStudyWhereTrialsDiffer) {

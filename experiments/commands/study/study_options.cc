@@ -6,12 +6,12 @@
 #include <csignal>
 #include <ctime>
 #include <filesystem>
-#include <map>
 
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/study/study_folder.h"
+#include "experiments/study/study_overrides.h"
 #include "io/file.h"
 #include "parallel/comm/mpi_environment.h"
 
@@ -36,24 +36,6 @@ void add_launcher_option(CLI::App& app, std::string& launcher) {
       ->type_name("NAME");
 }
 
-namespace {
-
-/// The text to append to the study's copy of its file, sorted so that the order does not matter.
-std::string overrides_text(const std::vector<std::string>& sets) {
-  std::map<std::string, std::string> lines;
-  for (const std::string& set : sets) {
-    RunConfig scratch;
-    set_config(set, scratch);
-    const std::string key = set.substr(0, set.find('='));
-    lines[key] = value_text(*find_key(key), scratch);
-  }
-  std::string text = lines.empty() ? "" : "\n# from the command line\n[override]\n";
-  for (const auto& [key, value] : lines) text += fmt::format("{} = {}\n", key, value);
-  return text;
-}
-
-}  // namespace
-
 void add_study_folder(CLI::App& app, std::string& directory) {
   app.add_option("study", directory, "folder of the study, such as studies/NAME")
       ->type_name("STUDY")
@@ -71,7 +53,10 @@ void add_study_file_options(CLI::App& app, StudyFileOptions& options, const std:
                  "study file (see studies.md), or folder of a study that was started")
       ->type_name("STUDY.toml|FOLDER")
       ->required();
-  app.add_option("--set,sets", options.sets, "config keys for all trials, overriding [set]")
+  app.add_option(
+         "--set,sets", options.sets,
+         "config keys for all trials, overriding [set]; with several values (A,B, choice(A,B) "
+         "or range(START,STOP,STEP)), an axis of the grid")
       ->type_name("TABLE.KEY=VALUE");
   add_studies_directory(app, options.directory);
   app.add_flag("--retry-failed", options.retry_failed, does + " failed and timed-out trials again");

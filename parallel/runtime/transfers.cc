@@ -49,6 +49,7 @@ void Transfers::wait(const Action& action, Work& work) {
   const bool open = std::erase_if(open_, [&](const Open& one) { return one.work == &work; }) > 0;
   if (!work.test()) {
     if (watchdog_ != nullptr)
+      // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): names are literals
       watchdog_->at(name_of(action.kind).data(), action.stage, action.microbatch, peer_of(action));
     work.wait();
   }

@@ -13,7 +13,7 @@ import typing
 
 # Type checkers read __init__.pyi.
 _HOMES = {
-    "checkpoint": ("Checkpoint", "DamagedCheckpoint"), "errors": ("InputError",), "imports": ("import_run",), "live": ("serve",), "quantization": ("quantize",),
+    "checkpoint": ("Checkpoint", "DamagedCheckpoint"), "errors": ("InputError",), "imports": ("import_run",), "live": ("serve",), "monitoring": ("Drift", "drift", "drift_text"), "quantization": ("quantize",),
     "program": ("Picture", "ProgramError", "Schedule", "call", "train"), "results": ("RunSummary", "StudyResults", "study_results"),
     "run": ("NotARun", "Run", "Study", "curves", "differing_keys", "to_mlflow", "to_tensorboard", "to_wandb"),
     "run_comparison": ("compare",), "run_report": ("write_report",), "study_plot": ("StudyPlot", "plot"), "study_power": ("power",),

@@ -2,6 +2,7 @@ from .checkpoint import Checkpoint as Checkpoint, DamagedCheckpoint as DamagedCh
 from .errors import InputError as InputError
 from .imports import import_run as import_run
 from .live import serve as serve
+from .monitoring import Drift as Drift, drift as drift, drift_text as drift_text
 from .program import Picture as Picture, ProgramError as ProgramError, Schedule as Schedule, call as call, train as train
 from .quantization import quantize as quantize
 from .results import RunSummary as RunSummary, StudyResults as StudyResults, study_results as study_results

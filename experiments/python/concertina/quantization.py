@@ -19,6 +19,7 @@ def _arrays(folder: str | os.PathLike) -> dict[str, np.ndarray]:
 
 def _feeds(session, arrays: dict[str, np.ndarray]) -> typing.Iterator[dict[str, np.ndarray]]:
     """Batches of the model's inputs, by transformers' names."""
+    inputs: dict[str, np.ndarray]
     if "image" in arrays:
         inputs = {"pixel_values": arrays["image"].astype(np.float32)}
     else:

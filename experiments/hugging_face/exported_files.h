@@ -27,7 +27,8 @@ FileTexts exported_tokenizer(const RunConfig& config);
 bool is_causal(const RunConfig& config);
 
 /// The text of a model card; the user must fill in the license. `step`: the step of the weights.
-/// The metrics are the ones that the run recorded at this step.
-std::string model_card(const StoredRun& run, std::int64_t step);
+/// The metrics are the ones that the run recorded at this step. If the weights are not those that
+/// were evaluated, `weights` says so, and the card has no metrics.
+std::string model_card(const StoredRun& run, std::int64_t step, const std::string& weights = "");
 
 }  // namespace concertina

@@ -82,7 +82,7 @@ std::int64_t parameters_of(const RunConfig& config) {
 
 }  // namespace
 
-std::string model_card(const StoredRun& run, std::int64_t step) {
+std::string model_card(const StoredRun& run, std::int64_t step, const std::string& weights) {
   const RunConfig& config = run.config;
   const std::string pipeline = pipeline_of(config);
   std::string text =
@@ -100,7 +100,8 @@ std::string model_card(const StoredRun& run, std::int64_t step) {
   row("classes", listed(kept_classes(config)));
   row("steps",
       fmt::format("{}, of {} each", grouped(step), counted(config.batch.global, "sample")));
-  row("held out", held_out_text(run.directory, step));
+  row("weights", weights);
+  if (weights.empty()) row("held out", held_out_text(run.directory, step));
   if (!pipeline.empty())
     text += fmt::format(
         "\n```python\nfrom transformers import pipeline\n\nmodel = pipeline(\"{}\", \"PATH OF THIS "

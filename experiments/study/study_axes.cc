@@ -68,7 +68,7 @@ class AxesReader {
         add_values(key, list, axis);
         return add_axis(list, std::move(axis));
       }
-      varied_.erase(key);
+      if (!spec_.seeds.empty()) varied_.erase(key);
       spec_.seeds.clear();
       seeds(list);
     });

@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <string_view>
 
 #include "core/error.h"
 #include "experiments/config/config_keys.h"
@@ -16,6 +18,9 @@
 namespace concertina {
 namespace {
 
+/// Hydra's functions, of which the first two are supported.
+constexpr std::array<std::string_view, 8> kFunctions{"choice",  "range", "interval", "glob",
+                                                     "shuffle", "sort",  "tag",      "extend_list"};
 constexpr const char* kSweepForms = "KEY=A,B, choice(A,B) or range(START,STOP,STEP)";
 
 /// Splits at commas outside quotes and brackets.
@@ -46,7 +51,8 @@ std::vector<std::string> range_values(const std::string& key, const std::string&
     throw_input(fmt::format("range({}) {}", arguments, what), key, "range(START,STOP,STEP)");
   };
   std::vector<double> ends;
-  for (const std::string& one : split_values(arguments)) {
+  for (std::string one : split_values(arguments)) {
+    std::erase(one, ' ');
     double& end = ends.emplace_back();
     const auto read = std::from_chars(one.data(), one.data() + one.size(), end);
     if (read.ec != std::errc() || read.ptr != one.data() + one.size() || !std::isfinite(end))
@@ -77,8 +83,8 @@ std::vector<std::string> sweep_values(const std::string& key, const std::string&
   std::vector<std::string> values = split_values(text);
   const std::size_t open = text.find('(');
   const std::string name = text.substr(0, open);
-  if (values.size() > 1 || open == std::string::npos || !text.ends_with(')') || name.empty() ||
-      !std::ranges::all_of(name, [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; }))
+  const bool known = std::ranges::find(kFunctions, name) != kFunctions.end();
+  if (values.size() > 1 || open == std::string::npos || !text.ends_with(')') || !known)
     return values;
   const std::string arguments = text.substr(open + 1, text.size() - open - 2);
   if (name == "choice") return split_values(arguments);

@@ -312,7 +312,15 @@ TEST(StudyOverrides, SweepsOfHydraAreAxes) {
             (std::vector<std::string>{"0.1", "0.2", "0.3"}));
   EXPECT_EQ(values_of(spec({"generate.prompt=\"a,b\",c"}), "generate.prompt"),
             (std::vector<std::string>{"a,b", "c"}));
+  EXPECT_EQ(values_of(spec({"run.seed=range(1, 6, 2)"}), "run.seed"),
+            (std::vector<std::string>{"1", "3", "5"}));
+  EXPECT_EQ(config_of(spec({"data.text=old(1)"}), {}).data.text,
+            std::vector<std::string>{"old(1)"});
   EXPECT_EQ(overrides_text({}), "");
+  EXPECT_EQ(input_error([] {
+              spec_of("[grid]\nrun.seed = [1, 2]\n" + overrides_text({"run.seed=3,4"}));
+            }).message(),
+            "run.seed has two axes");
 
   const auto refusal = [&](const char* set) { return input_error([&] { spec({set}); }).message(); };
   EXPECT_EQ(refusal("lr.min=interval(0,1)"), "interval() is not supported in lr.min=interval(0,1)");

@@ -40,6 +40,8 @@ loss() { # arguments of eval
 }
 [ "$(loss runs/rules)" != "$(loss runs/rules --average)" ] || die "--average has no effect"
 run 1 checkpoint export runs/rules --out averaged --average
+grep -q '| weights | moving average' averaged/README.md || die "the card does not tell of the average"
+! grep -q '| held out |' averaged/README.md || die "the card has the metrics of other weights"
 run 1 checkpoint import averaged --out runs/averaged
 [ "$(loss runs/averaged --text text)" = "$(loss runs/rules --average --text text)" ] || die "the exported average differs"
 run 1 generate runs/rules --average generate.tokens=3

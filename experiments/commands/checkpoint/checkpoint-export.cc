@@ -134,6 +134,16 @@ std::uint64_t shard_bytes(const std::string& text) {
   return static_cast<std::uint64_t>(size->bytes);
 }
 
+/// What distinguishes the exported weights from those that the run evaluated; empty if nothing
+/// does.
+std::string changes_of(const ExportOptions& options) {
+  std::string text = options.choice.average ? "moving average over the training steps" : "";
+  if (options.prune > 0)
+    text += fmt::format("{}{:.0f}% of those of hidden layers are pruned", text.empty() ? "" : ", ",
+                        100 * options.prune);
+  return text;
+}
+
 StoredType stored_type(const ExportOptions& options) {
   return options.type == "bfloat16" ? StoredType::bf16 : StoredType::f32;
 }
@@ -185,7 +195,7 @@ int run_checkpoint_export(const ExportOptions& options) {
   run.config = with_kept_tokenizer(run.config);
   CheckpointReader reader = open_stored(run);
   FileTexts others = exported_files(run.config);
-  others["README.md"] = model_card(run, reader.manifest().step);
+  others["README.md"] = model_card(run, reader.manifest().step, changes_of(options));
   for (const auto& [name, text] : others)
     if (!options.force) require_nothing_at((fs::path(options.out) / name).string(), kForceExport);
   PrunedWeights weights(reader, run.config, options.prune, options.prune_global);

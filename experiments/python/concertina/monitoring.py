@@ -9,10 +9,10 @@ import typing
 import numpy as np
 
 from .files import json_text, read_text
+from .names import text_table
 from .statistic import holm
 
 _LEAST_ROWS = 20
-Values = dict[str, list]
 
 
 class Drift(typing.NamedTuple):
@@ -95,5 +95,4 @@ def drift_text(rows: typing.Sequence[Drift], as_json: bool = False) -> str:
     cells = [("rows", "field", "reference", "now", "distance", "p", "")] + [
         (f"{row.first}-{row.first + row.rows - 1}", row.field, row.reference, row.now, f"{row.distance:.3f}", f"{row.p:.2g}",
          "drifts" if row.drifts else "") for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells)]
-    return "".join("  ".join(map(str.ljust, line, widths)).rstrip() + "\n" for line in cells)
+    return text_table(cells, len(cells[0]))

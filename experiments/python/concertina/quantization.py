@@ -41,17 +41,17 @@ def _session(model: pathlib.Path):
 
 
 def score(model: str | os.PathLike, data: str | os.PathLike) -> dict[str, float]:
-    """A model's size; its loss and accuracy, if `data` has one target token or class for each row of logits; and `agreement`, the share of
-    its predictions that are equal to the run's."""
+    """A model's size, loss and accuracy, and `agreement`, the share of its predictions that are equal to the run's. Raises ValueError unless
+    `data` has one target token or class for each row of logits."""
     path, arrays = pathlib.Path(model), _arrays(data)
+    targets = arrays.get("targets", arrays.get("label"))
+    if targets is None or targets.size != arrays["logits"][..., 0].size:
+        raise ValueError(f"{data} has no target token or class for each row of logits; other tasks are not measured")
     session = _session(path)
     logits = np.concatenate([session.run(None, feeds)[0] for feeds in _feeds(session, arrays)]).astype(float)
     weights = path.with_name(f"{path.name}_data")
     found = {"bytes": path.stat().st_size + (weights.stat().st_size if weights.exists() else 0),
              "agreement": float(np.mean(logits.argmax(-1) == arrays["logits"].argmax(-1)))}
-    targets = arrays.get("targets", arrays.get("label"))
-    if targets is None or targets.size != logits[..., 0].size:
-        return found
     counts = targets.reshape(-1) >= 0
     logits, targets = logits.reshape(-1, logits.shape[-1])[counts], targets.reshape(-1)[counts].astype(int)
     top = logits.max(-1, keepdims=True)
@@ -59,9 +59,10 @@ def score(model: str | os.PathLike, data: str | os.PathLike) -> dict[str, float]
     return found | {"loss": float(losses.mean()), "accuracy": float(np.mean(logits.argmax(-1) == targets))}
 
 
-def quantize(model: str | os.PathLike, out: str | os.PathLike, data: str | os.PathLike, static: bool = False) -> list[dict[str, float]]:
-    """Writes the model with int8 weights to `out`, and returns score() of both. Activations are quantized as they are computed, or with
-    `static`, by the ranges that they have for the samples in `data`."""
+def quantize(model: str | os.PathLike, out: str | os.PathLike, data: str | os.PathLike,
+             calibrate: str | os.PathLike | None = None) -> list[dict[str, float]]:
+    """Writes the model with int8 weights to `out`, and returns score() of both for `data`. Activations are quantized as they are computed,
+    or, with another folder of arrays `calibrate`, by the ranges that they have for its samples."""
     from onnxruntime import quantization
     from onnxruntime.quantization.shape_inference import quant_pre_process
     if pathlib.Path(out).exists():
@@ -69,8 +70,8 @@ def quantize(model: str | os.PathLike, out: str | os.PathLike, data: str | os.Pa
     before, prepared = score(model, data), pathlib.Path(f"{out}.prepared")
     try:
         quant_pre_process(str(model), str(prepared), skip_symbolic_shape=True)
-        if static:
-            feeds = _feeds(_session(pathlib.Path(model)), _arrays(data))
+        if calibrate:
+            feeds = _feeds(_session(pathlib.Path(model)), _arrays(calibrate))
             reader = type("Reader", (quantization.CalibrationDataReader,), {"get_next": lambda self: next(feeds, None)})()
             quantization.quantize_static(str(prepared), str(out), reader, op_types_to_quantize=["MatMul", "Gemm"], per_channel=True)
         else:

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <optional>
-#include "experiments/run/trainer.h"
+#include <span>
+#include <string>
 
 #include "experiments/config/config.h"
 #include "experiments/hugging_face/stored_run.h"
+#include "experiments/run/trainer.h"
 
 namespace concertina {
 
@@ -23,5 +25,10 @@ void keep_model_from(const RunConfig& config);
 /// the tensors of its units. Heads that the model lacks keep their initial weights, and rank 0 logs
 /// this. Collective.
 void start_from(Trainer& trainer, const RunConfig& config);
+
+/// Replaces the weights with the mean of those of `commits`, which must have the same tensors.
+/// Collective.
+void start_from_mean(Trainer& trainer, std::span<const std::string> commits,
+                     const RunConfig& config);
 
 }  // namespace concertina

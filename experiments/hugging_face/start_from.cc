@@ -127,16 +127,35 @@ void start_from_published(Trainer& trainer, const RunConfig& config) {
   log_tokenizer(trainer.job().model, config);
 }
 
-void start_from_commit(Trainer& trainer, const std::string& commit, const RunConfig& config) {
+StoredWeights weights_of(const std::string& commit, const Trainer& trainer,
+                         const RunConfig& config) {
   StoredWeights weights(commit, config);
-  weights.on_beat([&] {
-    if (trainer.watchdog() != nullptr) trainer.watchdog()->beat();
+  weights.on_beat([watchdog = trainer.watchdog()] {
+    if (watchdog != nullptr) watchdog->beat();
   });
+  return weights;
+}
+
+void start_from_commit(Trainer& trainer, const std::string& commit, const RunConfig& config) {
+  StoredWeights weights = weights_of(commit, trainer, config);
   read_weights(trainer.state(), commit, [&](const std::string& name, std::span<float> out) {
     return weights.read(name, out);
   });
   log_source(trainer, fmt::format("{}, after step {}", commit, weights.step()), weights.missing(),
              weights.left_out());
+}
+
+/// Writes the mean of a tensor of all `models`, summed in their order; false if they lack it.
+bool read_mean(std::span<StoredWeights> models, const std::string& name, std::span<float> out) {
+  std::vector<double> sum(out.size());
+  for (StoredWeights& model : models) {
+    if (!model.read(name, out)) return false;
+    std::ranges::transform(sum, out, sum.begin(), std::plus<double>());
+  }
+  std::ranges::transform(sum, out.begin(), [&](double value) {
+    return static_cast<float>(value / static_cast<double>(models.size()));
+  });
+  return true;
 }
 
 }  // namespace
@@ -154,6 +173,27 @@ void start_from(Trainer& trainer, const RunConfig& config) {
   } else {
     start_from_published(trainer, config);
   }
+  trainer.refresh();
+}
+
+void start_from_mean(Trainer& trainer, std::span<const std::string> commits,
+                     const RunConfig& config) {
+  const Watchdog::Patience patience(trainer.watchdog(), "averaging checkpoints");
+  std::vector<std::string> files;
+  for (const std::string& commit : commits) files.push_back(commit + "/" + kManifestHashName);
+  require_same_model(trainer.world(), [&] { return files; });
+  together(trainer.world(), [&] {
+    std::vector<StoredWeights> models;
+    for (const std::string& commit : commits) models.push_back(weights_of(commit, trainer, config));
+    for (std::size_t i = 1; i < models.size(); ++i)
+      if (models[i].missing() != models[0].missing() ||
+          models[i].left_out() != models[0].left_out())
+        throw_input("this checkpoint has other tensors than the first one", commits[i],
+                    "checkpoints of one task");
+    read_weights(trainer.state(), commits[0], [&](const std::string& name, std::span<float> out) {
+      return read_mean(models, name, out);
+    });
+  });
   trainer.refresh();
 }
 

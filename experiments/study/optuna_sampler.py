@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A sampler for `concertina study run` that uses Optuna (TPE).
+"""A sampler for `concertina study run` that uses Optuna (TPE or CMA-ES).
 
     [search]
     method = "sampler"
@@ -8,7 +8,14 @@
                model.width=choice:32,64,128 model.dropout=uniform:0:0.3"
 
 Each argument is a config key and its range or choices; a range with integer ends contains only integers. An example to start from: any program in
-any language that implements the protocol in the user's guide is a sampler."""
+any language that implements the protocol in the user's guide is a sampler. In the other direction, a study of Optuna can train with Concertina:
+
+    def objective(trial):
+        rate, name = trial.suggest_float("lr", 1e-4, 1e-2, log=True), f"trial{trial.number}"
+        subprocess.run(["concertina", "train", "@run.toml", f"optimizer.lr={rate}", f"run.name={name}"], check=True)
+        return json.load(open(f"runs/{name}/result.json"))["validation_loss"]
+
+Its pruners can read the event "validation" in runs/NAME/events.jsonl while `concertina train` runs (eval.every)."""
 import argparse
 import json
 import sys
@@ -58,6 +65,7 @@ def same_value(distribution, value):
 class Search:
     def __init__(self, space, options, goal):
         self.space, self.trials, self.seed, self.start = space, options.trials, options.seed, options.start
+        self.sampler = options.sampler
         self.asked = {}  # running Optuna trials, by the study's trial number
         self.study = optuna.create_study(direction="minimize" if goal == "min" else "maximize")
 
@@ -65,7 +73,9 @@ class Search:
         if number > self.trials:
             return {"done": True}
         # The seed depends on the trial, so that a stopped search does not repeat itself.
-        self.study.sampler = optuna.samplers.TPESampler(seed=self.seed + number, n_startup_trials=self.start, constant_liar=True)
+        tpe = {"constant_liar": True} if self.sampler == "tpe" else {}
+        kind = optuna.samplers.TPESampler if self.sampler == "tpe" else optuna.samplers.CmaEsSampler
+        self.study.sampler = kind(seed=self.seed + number, n_startup_trials=self.start, **tpe)
         trial = self.asked[number] = self.study.ask(self.space)
         return {"set": trial.params}
 
@@ -83,8 +93,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("space", nargs="+", type=dimension, metavar="KEY=VALUES", help=FORMS)
     parser.add_argument("--trials", type=int, required=True, help="total number of trials")
+    parser.add_argument("--sampler", choices=["tpe", "cmaes"], default="tpe", help="Optuna's sampler (default: tpe; cmaes needs the package cmaes)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--start", type=int, default=10, help="number of random trials before TPE starts (default: 10)")
+    parser.add_argument("--start", type=int, default=10, help="number of random trials before the sampler's own (default: 10)")
     options = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)

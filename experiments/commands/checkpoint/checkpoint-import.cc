@@ -3,16 +3,10 @@
 
 #include <filesystem>
 
+#include "experiments/commands/checkpoint/new_run.h"
 #include "experiments/commands/command.h"
 #include "experiments/config/config_toml.h"
-#include "experiments/hugging_face/kept_files.h"
 #include "experiments/hugging_face/model_from.h"
-#include "experiments/launch/launch.h"
-#include "experiments/machine/gather.h"
-#include "experiments/run/checkpoint_writer.h"
-#include "io/checkpoint/checkpoint_commit.h"
-#include "io/checkpoint/run_directory.h"
-#include "io/run_files.h"
 
 namespace concertina {
 namespace {
@@ -44,25 +38,11 @@ int run_checkpoint_import(const ImportOptions& options, MpiEnvironment& mpi) {
   asked.defaults.push_back("run.name=" + out.filename().string());
   const RunConfig config = load(asked);
   Launch launch(config, mpi, "checkpoint import");
-  const bool leads = launch.leads();
   launch.trainer.initialize();
   start_from(launch.trainer, launch.config);
   launch.begin();
-  std::optional<RunDirectory> owned;
-  together(launch.world, [&] {
-    if (!leads) return;
-    const bool there = RunDirectory::exists(config.run.dir, config.run.name);
-    owned.emplace(config.run.dir, config.run.name);
-    // A run with neither metrics nor commits is an interrupted import, which is repeated.
-    if (there &&
-        (fs::exists(run_file(owned->path(), kMetricsFile)) || newest_commit(owned->checkpoints())))
-      throw_input("the run already exists", options.out, "another --out");
-    owned->write_config(write_config(with_absolute_paths(launch.config)));
-    keep_model_from(launch.config);
-    keep_for_export(launch.config, {});
-  });
-  save_checkpoint(launch.trainer, checkpoint_directory(launch.config), 0, launch.identity(false));
-  if (leads) print_once(fmt::format("{}: model of {}\n", out.string(), options.folder));
+  save_new_run(launch, options.out);
+  if (launch.leads()) print_once(fmt::format("{}: model of {}\n", out.string(), options.folder));
   return 0;
 }
 

@@ -335,6 +335,19 @@ struct CrossEntropy {
   auto views() { return std::array{&logits, &targets, &row_loss}; }
 };
 
+/// The loss of knowledge distillation (Hinton et al. 2015), in training: row_loss[R] is (1 - share)
+/// times the loss of CrossEntropy plus share times temperature^2 times the Kullback-Leibler
+/// divergence of softmax(logits / temperature) from softmax(teacher / temperature), or 0 if the
+/// target is ignored. teacher[R,V] is fp32. The logits are replaced with their gradient.
+struct Distillation {
+  static constexpr std::string_view kName = "distillation";
+  View logits, targets, teacher;
+  float loss_scale;
+  View row_loss;
+  float smoothing, share, temperature;
+  auto views() { return std::array{&logits, &targets, &teacher, &row_loss}; }
+};
+
 /// The loss of a span: row_loss[S] = (CE of logits[:, 0] with starts[S] + CE of logits[:, 1] with
 /// ends[S]) / 2, where both are softmax cross-entropies over the T positions of a sample in
 /// logits[S T, 2]. A target (int32) outside [0, T) is ignored: its half of the loss and its
@@ -422,6 +435,7 @@ struct SumSquares {
   KERNEL(TakeRows)                 \
   KERNEL(ScatterRows)              \
   KERNEL(CrossEntropy)             \
+  KERNEL(Distillation)             \
   KERNEL(SpanCrossEntropy)         \
   KERNEL(ScoreLoss)                \
   KERNEL(ApplyDropout)             \

@@ -128,7 +128,8 @@ UnitShape unit_shape(const ModelConfig& config) {
           config.attention_dropout,
           config.packed && !decodes,
           config.lora,
-          decodes ? config.context : 0};
+          decodes ? config.context : 0,
+          config.distillation};
 }
 
 std::unique_ptr<Unit> Model::make_unit(int index, Backend& backend) const {

@@ -41,6 +41,7 @@ struct ModelConfig {
   std::vector<std::string> untrained{};  // see freeze_tensors()
   bool packed = false;                   // a sample may contain several documents (starts_field())
   LoraSpec lora{};                       // adapters; rank 0: none
+  DistillationSpec distillation{};       // of the head
   std::int64_t decoded = 0;  // > 0: a decoder, which reads this many tokens of each sample per pass
   OptionValues options{};    // family options; make_model() adds omitted ones
 };

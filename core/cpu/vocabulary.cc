@@ -1,5 +1,7 @@
 // The first and last kernels of a language model: token, position and type tables, and losses.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "core/cpu/run_op.h"
 
@@ -56,6 +58,68 @@ void run(const CrossEntropy& op, const Context& context) {
         op.row_loss.f32()[r] =
             loops.cross_entropy_row(op.logits.as<T>() + r * v, v, op.targets.i32()[r],
                                     op.loss_scale, op.smoothing, op.training);
+    });
+  });
+}
+
+namespace {
+
+/// Log-softmax of values divided by a temperature, in fp64.
+template <class T>
+class LogSoftmax {
+ public:
+  LogSoftmax(const T* values, std::int64_t count, double temperature)
+      : values_(values), temperature_(temperature) {
+    double top = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (std::int64_t i = 0; i < count; ++i) top = std::max(top, scaled(i));
+    for (std::int64_t i = 0; i < count; ++i) sum += std::exp(scaled(i) - top);
+    log_sum_ = top + std::log(sum);
+  }
+  double at(std::int64_t i) const { return scaled(i) - log_sum_; }
+
+ private:
+  double scaled(std::int64_t i) const {
+    return static_cast<double>(to_float(values_[i])) / temperature_;
+  }
+  const T* values_;
+  double temperature_, log_sum_;
+};
+
+/// Returns the loss of a row of `v` logits, which it replaces with their gradient.
+template <class T>
+double distill_row(T* logits, const float* teacher, std::int64_t v, std::int32_t target,
+                   const Distillation& op) {
+  const double share = op.share, heat = op.temperature, smoothing = op.smoothing;
+  const LogSoftmax<T> plain(logits, v, 1), soft(logits, v, heat);
+  const LogSoftmax<float> taught(teacher, v, heat);
+  double hard_loss = 0, soft_loss = 0;
+  for (std::int64_t i = 0; i < v; ++i) {
+    const double y = smoothing / static_cast<double>(v) + (i == target ? 1 - smoothing : 0);
+    const double log_p = plain.at(i), log_s = soft.at(i), log_q = taught.at(i), q = std::exp(log_q);
+    if (y > 0) hard_loss -= y * log_p;
+    if (q > 0) soft_loss += q * (log_q - log_s);
+    logits[i] = rounded<T>(static_cast<float>(
+        static_cast<double>(op.loss_scale) *
+        ((1 - share) * (std::exp(log_p) - y) + share * heat * (std::exp(log_s) - q))));
+  }
+  return (1 - share) * hard_loss + share * heat * heat * soft_loss;
+}
+
+}  // namespace
+
+void run(const Distillation& op, const Context& context) {
+  const std::int64_t v = count_of(op.logits) / count_of(op.targets);
+  typed(op.logits.dtype, context.loops, [&]<class T>(const ActivationLoops<T>&) {
+    context.team.runs(count_of(op.targets), kRowRun, [&](std::int64_t r, std::int64_t end) {
+      for (; r < end; ++r) {
+        T* const row = op.logits.as<T>() + r * v;
+        const std::int32_t target = op.targets.i32()[r];
+        if (target < 0) std::fill_n(row, v, rounded<T>(0.0F));
+        op.row_loss.f32()[r] =
+            target < 0
+                ? 0
+                : static_cast<float>(distill_row(row, op.teacher.f32() + r * v, v, target, op));
+      }
     });
   });
 }

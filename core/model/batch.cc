@@ -82,6 +82,9 @@ Field start_field() {
 Field end_field() {
   return {.name = "end", .shape = {}, .target = true};
 }
+Field teacher_field(std::int64_t rows, std::int64_t columns) {
+  return {"teacher", DType::f32, {rows, columns}};
+}
 Field image_field(std::int64_t channels, std::int64_t height, std::int64_t width) {
   return {"image", DType::f32, {channels, height, width}};
 }

@@ -77,6 +77,7 @@ Field scores_field(std::int64_t scores);  // f32 [K], or kNoScore
 Field tags_field(std::int64_t tokens);    // i32 [T]: a class per token, or kIgnored
 Field start_field();                      // i32 []: first token of an answer, or kIgnored
 Field end_field();                        // i32 []: last token of an answer, or kIgnored
+Field teacher_field(std::int64_t rows, std::int64_t columns);  // f32 [rows, columns]: logits
 /// i32 [T]: the position in the sample at which each token's document starts (packed documents).
 Field starts_field(std::int64_t tokens);
 Field image_field(std::int64_t channels, std::int64_t height, std::int64_t width);  // f32 [C, H, W]

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "experiments/commands/command.h"
+#include "experiments/evaluate/ensemble.h"
 #include "experiments/evaluate/evaluate.h"
 #include "experiments/evaluate/logits_files.h"
 #include "experiments/evaluate/prediction_rows.h"
@@ -29,8 +30,9 @@ struct EvalOptions : ConfigOptions {
   std::vector<std::string> files;    // replace the run's files; entirely held out
   std::int64_t step = -1;            // of the checkpoint; -1: the best if kept, else the newest
   CheckpointChoice choice{};
-  std::string predictions;  // CSV with a row for each sample; empty: none
-  std::string logits;       // directory for the model's outputs; empty: none
+  std::string predictions;          // CSV with a row for each sample; empty: none
+  std::string logits;               // directory for the model's outputs; empty: none
+  std::vector<std::string> others;  // runs that form an ensemble with the first
 };
 
 Split split_of(const EvalOptions& options) {
@@ -106,7 +108,7 @@ void print_result(const EvalOptions& options, const Launch& launch, std::int64_t
   }
 }
 
-Validation evaluate_to_files(const EvalOptions& options, Launch& launch) {
+Validation evaluate_to_files(const EvalOptions& options, Launch& launch, SampleLogits also) {
   HeldOut held_out{split_of(options), std::max(0, launch.config.eval.batches), {}};
   std::optional<Progress> progress;
   if (launch.world.rank() == 0) {
@@ -120,6 +122,7 @@ Validation evaluate_to_files(const EvalOptions& options, Launch& launch) {
   if (!options.predictions.empty())
     rows.emplace(launch.trainer, launch.dataset, held_out.split, options.predictions);
   std::vector<SampleLogits> seers;
+  if (also) seers.push_back(std::move(also));
   if (arrays) seers.push_back(arrays->see());
   if (rows) seers.push_back(rows->see());
   const SampleLogits see = [&](std::uint64_t sample, std::span<const float> logits) {
@@ -174,15 +177,16 @@ int say_unlabelled(const EvalOptions& options, const Validation& result) {
   return 0;
 }
 
-int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
-  given.excludes("--split", "--files", !given.files.empty());
-  given.excludes("--text", "--files", !given.files.empty());
-  given.excludes("--text", "--split test", given.split == "test");
-  given.excludes("--newest", "--step", given.step >= 0);
-  EvalOptions options = given;
-  if (!options.files.empty()) options.split = "test";
+struct Evaluated {
+  std::unique_ptr<Launch> launch;
+  std::int64_t step = 0;
+  nlohmann::json stored{};  // metadata of the checkpoint
+  Validation result{};
+};
+
+/// Evaluates the run of `options`. `also` receives its logits, unless it is empty. Collective.
+Evaluated evaluate_run(const EvalOptions& options, MpiEnvironment& mpi, SampleLogits also = {}) {
   RunConfig config = config_of(options);
-  if (!options.predictions.empty()) require_output(options.predictions, "--predictions");
   config.every_logit = !options.logits.empty();
   if (const std::string key = files_key(config); data_files(config).empty())
     throw_input(fmt::format("no {} to evaluate", key == "data.text" ? "text" : "data"),
@@ -190,25 +194,63 @@ int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
                 key == "data.text" ? "--text FILE" : fmt::format("--set {}=FILE", key));
   const std::string checkpoints = checkpoint_directory(config);
   const std::string path = options.step < 0 ? checkpoints : commit_of(checkpoints, options.step);
-  const std::unique_ptr<Launch> launch = open_launch(config, mpi, "eval");
-  nlohmann::json stored;
-  const std::int64_t step = require_checkpoint(launch->trainer, path, options.choice, &stored);
-  launch->begin();
+  Evaluated one{open_launch(config, mpi, "eval")};
+  one.step = require_checkpoint(one.launch->trainer, path, options.choice, &one.stored);
+  one.launch->begin();
   if (options.text.empty() && options.files.empty())
-    require_held_out(*launch, stored);
+    require_held_out(*one.launch, one.stored);
   else
-    launch->identity(/*remember=*/false);  // verifies the files
-  if (step > 0) say_overlap(options, *launch);
-  const Validation result = evaluate_to_files(options, *launch);
-  if (result.targets == 0 && result.samples > 0) return say_unlabelled(options, result);
-  if (result.targets == 0 && split_of(options) == Split::test)
+    one.launch->identity(/*remember=*/false);  // verifies the files
+  if (one.step > 0) say_overlap(options, *one.launch);
+  one.result = evaluate_to_files(options, *one.launch, std::move(also));
+  if (one.result.targets == 0 && one.result.samples > 0) return one;
+  if (one.result.targets == 0 && split_of(options) == Split::test)
     throw_input("the run has no test data", config.where("data.test_files"),
                 "--files FILE, or data.test_files or data.test in a new run");
-  if (result.targets == 0)
+  if (one.result.targets == 0)
     throw_input("the data has no held-out part", config.where("data.validation"),
                 "data.validation = 0.1, or more data");
-  require_finite(result, step);
-  print_result(options, *launch, step, stored, result);
+  require_finite(one.result, one.step);
+  return one;
+}
+
+/// Evaluates the run and --ensemble's runs in turn, each alone and all together.
+int run_ensemble(const EvalOptions& options, MpiEnvironment& mpi) {
+  if (options.sources.size() != 1)
+    throw_input("an ensemble needs one run and --ensemble's runs", "command line",
+                "concertina eval RUN --ensemble RUN");
+  Ensemble ensemble;
+  std::vector<std::string> runs = options.sources;
+  runs.insert(runs.end(), options.others.begin(), options.others.end());
+  for (const std::string& run : runs) {
+    EvalOptions member = options;
+    member.sources = {run};
+    member.config = load(member);
+    const Evaluated one = evaluate_run(member, mpi, ensemble.see());
+    if (one.result.targets == 0)
+      throw_input("the rows have no labels", "--files", "files with labels");
+    ensemble.add(run, one.launch->trainer, *one.launch->dataset, split_of(options), one.result);
+  }
+  if (mpi.world().rank() != 0) return 0;
+  nlohmann::ordered_json report = ensemble.report();
+  print_once(options.json ? json_line(report) : Ensemble::text(report));
+  return 0;
+}
+
+int run_eval(const EvalOptions& given, MpiEnvironment& mpi) {
+  given.excludes("--split", "--files", !given.files.empty());
+  given.excludes("--text", "--files", !given.files.empty());
+  given.excludes("--text", "--split test", given.split == "test");
+  given.excludes("--newest", "--step", given.step >= 0);
+  for (const char* const option : {"--step", "--predictions", "--logits"})
+    given.excludes(option, "--ensemble", !given.others.empty());
+  EvalOptions options = given;
+  if (!options.files.empty()) options.split = "test";
+  if (!options.predictions.empty()) require_output(options.predictions, "--predictions");
+  if (!options.others.empty()) return run_ensemble(options, mpi);
+  const Evaluated one = evaluate_run(options, mpi);
+  if (one.result.targets == 0) return say_unlabelled(options, one.result);
+  print_result(options, *one.launch, one.step, one.stored, one.result);
   return 0;
 }
 
@@ -229,12 +271,17 @@ void add_eval_options(CLI::App& app, EvalOptions& options) {
   add_default_option(app, "--split", options.split,
                      "split to evaluate: validation, or test (data.test_files, data.test)")
       ->check(CLI::IsMember({"validation", "test"}));
-  const auto add_files = [&](const char* name, std::vector<std::string>& files, const char* help) {
+  const auto add_files = [&](const char* name, std::vector<std::string>& files, const char* help,
+                             const char* type = "FILE") {
     app.add_option(name, files, help)
-        ->type_name("FILE")
+        ->type_name(type)
         ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   };
+  add_files("--ensemble", options.others,
+            "another run that classifies the same data; prints the metrics of each run, of the "
+            "mean of their probabilities and of a majority vote; may be repeated",
+            "RUN");
   add_files("--text", options.text, "text whose held-out part is evaluated instead of the run's");
   add_files("--files", options.files,
             "files in the run's data.format to evaluate entirely, instead of --split and --text");

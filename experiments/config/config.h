@@ -71,6 +71,10 @@ RunConfig with_absolute_paths(RunConfig config);
 /// microbatches (parallel/plan/reduction_tree.h). Does not depend on the layout.
 int reduction_leaves(const RunConfig& config);
 
+/// Whether the model learns from a teacher.
+inline bool distills(const RunConfig& config) {
+  return !config.distill.teacher.empty();
+}
 /// The seed of the initial weights: `model.seed`, or `run.seed` where that is -1.
 std::uint64_t model_seed(const RunConfig& config);
 /// The seed of the data order: `data.seed`, or `run.seed` where that is -1.

@@ -219,7 +219,7 @@ const Key* find_key(std::string_view name) {
 
 bool is_off(const Key& key, const RunConfig& config) {
   const std::string value = bare_value(key, config);
-  return value == "none" || value == "never" || value == "0";
+  return value.empty() || value == "none" || value == "never" || value == "0";
 }
 
 bool applies(const Key& key, const RunConfig& config) {

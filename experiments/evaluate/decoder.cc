@@ -65,6 +65,7 @@ Decoder::Pass Decoder::make_pass(std::size_t tokens) const {
   config.samples = static_cast<std::int64_t>(most_);
   config.decoded = static_cast<std::int64_t>(tokens);
   config.dropout = config.attention_dropout = 0;
+  config.distillation = {};
   config.recompute.clear();
   Pass pass{.tokens = tokens, .model = make_model(model_.config.model.family, config)};
   pass.fields = fields_of(pass.model->spec());

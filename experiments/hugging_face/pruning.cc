@@ -25,21 +25,22 @@ float limit_of(std::vector<float>& magnitudes, double share) {
 PrunedWeights::PrunedWeights(CheckpointReader& reader, const RunConfig& config, double share,
                              bool global)
     : reader_(reader) {
-  if (share == 0) return;
   std::vector<float> magnitudes;
   const ModelSpec model = model_of(without_adapters(config))->spec();
   for (const UnitSpec& unit : model.units)
     for (const ParameterSpec& parameter : unit.parameters) {
       if (parameter.matrices.empty()) continue;
-      const std::size_t begin = global ? magnitudes.size() : 0;
       const std::string name = unit.name + "/" + parameter.name;
+      limits_[name] = -1;
+      if (share == 0) continue;
+      const std::size_t begin = global ? magnitudes.size() : 0;
       magnitudes.resize(begin + static_cast<std::size_t>(elements_of(parameter.shape)));
       const std::span<float> own = std::span(magnitudes).subspan(begin);
       read_merged(reader, name, own);
       for (float& weight : own) weight = std::abs(weight);
-      limits_[name] = global ? 0 : limit_of(magnitudes, share);
+      if (!global) limits_[name] = limit_of(magnitudes, share);
     }
-  if (!global) return;
+  if (!global || share == 0) return;
   const float limit = limit_of(magnitudes, share);
   for (auto& [name, own] : limits_) own = limit;
 }
@@ -50,8 +51,7 @@ void PrunedWeights::read(const std::string& tensor, std::span<float> out) {
   if (limit == limits_.end()) return;
   for (float& weight : out)
     if (std::abs(weight) <= limit->second) weight = 0;
-  zeros_ += std::ranges::count(out, 0.0F);
-  elements_ += std::ssize(out);
+  counts_.push_back({tensor, std::ranges::count(out, 0.0F), std::ssize(out)});
 }
 
 }  // namespace concertina

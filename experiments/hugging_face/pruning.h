@@ -5,11 +5,17 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "experiments/config/config.h"
 #include "io/checkpoint/checkpoint_reader.h"
 
 namespace concertina {
+
+struct ZeroCount {
+  std::string tensor;
+  std::int64_t zeros = 0, elements = 0;
+};
 
 /// Reads merged weights, with the smallest of them set to zero.
 class PrunedWeights {
@@ -19,14 +25,13 @@ class PrunedWeights {
   PrunedWeights(CheckpointReader& reader, const RunConfig& config, double share, bool global);
 
   void read(const std::string& tensor, std::span<float> out);
-  /// Zeros in the matrices read so far, and the number of their elements.
-  std::int64_t zeros() const { return zeros_; }
-  std::int64_t elements() const { return elements_; }
+  /// The matrices of hidden layers that were read so far.
+  const std::vector<ZeroCount>& counts() const { return counts_; }
 
  private:
   CheckpointReader& reader_;
   std::map<std::string, float> limits_;  // by matrix: magnitudes up to this become zero
-  std::int64_t zeros_ = 0, elements_ = 0;
+  std::vector<ZeroCount> counts_;
 };
 
 }  // namespace concertina

@@ -76,8 +76,11 @@ std::vector<int> choose_threads(const RunConfig& config, const std::vector<RankC
   return threads;
 }
 
-/// Identifies the tokenizer by its content, because results depend on that and not on its path.
-RunConfig with_content(RunConfig config, const Tokenizer& tokenizer) {
+/// Identifies the tokenizer and the teacher by their content, because results depend on that and
+/// not on their paths.
+RunConfig with_content(RunConfig config, const Tokenizer& tokenizer,
+                       const Teacher* teacher = nullptr) {
+  if (teacher != nullptr) config.distill.teacher = teacher->sha256();
   if (config.data.tokenizer != kBytesTokenizer) config.data.tokenizer = tokenizer.fingerprint();
   return config;
 }
@@ -100,14 +103,16 @@ RunConfig with_isa(RunConfig config, const std::string& isa) {
 }
 
 std::shared_ptr<const Dataset> open_data(const RunConfig& config,
-                                         const std::shared_ptr<const Tokenizer>& tokenizer) {
+                                         const std::shared_ptr<const Tokenizer>& tokenizer,
+                                         const std::shared_ptr<Teacher>& teacher) {
   if (data_files(config).empty()) return nullptr;
   // Masking adds the special tokens to the vocabulary: a mask is a token as well.
   const bool masks = task_of(config.model.family, config.model.task).masks;
   const std::shared_ptr<const Dataset> dataset =
       open_sources(config, tokenizer, [&](std::shared_ptr<const Dataset> source) {
         if (masks) source = masked_tokens(std::move(source), tokenizer);
-        return with_views(std::move(source), static_cast<std::uint64_t>(config.data.views));
+        source = with_views(std::move(source), static_cast<std::uint64_t>(config.data.views));
+        return teacher == nullptr ? source : taught(std::move(source), config, teacher);
       });
   if (config.model.vocab < dataset->vocabulary())
     throw_input(fmt::format("the vocabulary has {} entries, but the tokenizer '{}' has {} tokens",
@@ -251,7 +256,8 @@ Launch::Launch(const RunConfig& given, MpiEnvironment& mpi, const std::string& c
       thread_counts(choose_threads(given, cores, world.rank())),
       threads(thread_counts[at(world.rank())]),
       tokenizer(tokenizer_of(given)),
-      dataset(open_data(given, tokenizer)),
+      teacher(distills(given) ? std::make_shared<Teacher>() : nullptr),
+      dataset(open_data(given, tokenizer, teacher)),
       config(command == "train" || command == "verify" ? with_steps(given, dataset) : given),
       data_fingerprint(dataset == nullptr ? "" : dataset->corpus().fingerprint()),
       isa(agree(world, given, claims(given, command, *tokenizer, dataset.get(), data_fingerprint))),
@@ -262,6 +268,8 @@ Launch::Launch(const RunConfig& given, MpiEnvironment& mpi, const std::string& c
   if (dataset != nullptr) require_fields(*dataset, trainer.job().model);
   require_memory(trainer, threads, cache.memory_bytes());
   trainer.start();
+  if (teacher != nullptr && dataset != nullptr)
+    teacher->start(config, *dataset, *tokenizer, threads, world);
 }
 
 void Launch::begin() {
@@ -286,7 +294,8 @@ nlohmann::json Launch::identity(bool remember) {
   const bool keep = remember && RunDirectory::exists(config.run.dir, config.run.name);
   const TextIdentity text =
       text_identity(world, *dataset, run_directory(config), keep, [this] { watchdog.beat(); });
-  nlohmann::json identity = numerics_identity(with_content(config, *tokenizer), text.sampled);
+  nlohmann::json identity =
+      numerics_identity(with_content(config, *tokenizer, teacher.get()), text.sampled);
   identity[kWholeText] = text.whole;
   if (!isa.empty()) {
     identity["numerics.isa"] = isa;
@@ -328,6 +337,7 @@ std::string drop_unfit_layout(RunConfig& config, int world) {
 std::unique_ptr<Launch> open_launch(RunConfig config, MpiEnvironment& mpi,
                                     const std::string& command) {
   const std::string unfit = drop_unfit_layout(config, mpi.world().size());
+  config.distill = {};
   auto launch = std::make_unique<Launch>(config, mpi, command);
   if (!unfit.empty()) log::info("{}: using {}", unfit, short_form(launch->trainer.layout()));
   return launch;

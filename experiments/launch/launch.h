@@ -9,6 +9,7 @@
 
 #include "experiments/cache/cache_room.h"
 #include "experiments/evaluate/generate.h"
+#include "experiments/launch/teacher.h"
 #include "experiments/machine/launch_watch.h"
 #include "experiments/machine/threads.h"
 #include "experiments/run/trainer.h"
@@ -31,6 +32,7 @@ class Launch {
   const std::vector<int> thread_counts;
   const int threads;  // of this rank
   const std::shared_ptr<const Tokenizer> tokenizer;
+  const std::shared_ptr<Teacher> teacher;  // null without distill.teacher
   std::shared_ptr<const Dataset> dataset;  // null if the config names no data
   RunConfig config;                        // run.steps is resolved from run.epochs
   const std::string data_fingerprint;      // empty without a dataset
@@ -55,7 +57,7 @@ class Launch {
 };
 
 /// For commands that only use the results of a run. Uses the training layout if it fits the world
-/// size; otherwise derives a layout from the world size and logs it. Collective.
+/// size; otherwise derives a layout from the world size and logs it. Omits the teacher. Collective.
 std::unique_ptr<Launch> open_launch(RunConfig config, MpiEnvironment& mpi,
                                     const std::string& command);
 

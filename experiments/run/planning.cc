@@ -52,6 +52,8 @@ ModelConfig model_config_of(const RunConfig& config) {
           .untrained = config.freeze.tensors,
           .packed = config.data.documents == "packed",
           .lora = lora_of(config.lora),
+          .distillation = {distills(config) ? config.distill.weight : 0,
+                           config.distill.temperature},
           .options = m.options.at(m.family)};
 }
 

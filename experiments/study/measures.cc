@@ -25,7 +25,7 @@ bool all_know(const Trials& trials, const std::string& column) {
 /// Whether the key affects a loss in ways other than through the quality of training.
 bool is_data_key(const std::string& key) {
   return key.starts_with("data.") || key.starts_with("eval.") || key == "model.task" ||
-         key == "model.label_smoothing";
+         key == "model.label_smoothing" || key.starts_with("distill.");
 }
 
 /// Why the configs do not show that these trials use the same data; empty if they do. Files with

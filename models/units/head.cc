@@ -33,11 +33,17 @@ UnitShape without_fp8(UnitShape shape) {
   return shape;
 }
 
-/// Returns the fields that the head reads, for samples of `tokens` tokens.
-std::vector<Field> reads_of(const HeadSpec& spec, std::int64_t tokens) {
+bool distills(const UnitShape& shape) {
+  return shape.distillation.share > 0;
+}
+
+/// Returns the fields that the head reads; the teacher's logits are last.
+std::vector<Field> reads_of(const HeadSpec& spec, const UnitShape& shape) {
   std::vector<Field> reads = spec.reads;
-  for (const Field& field : spec.rows.fields(tokens))
+  for (const Field& field : spec.rows.fields(shape.tokens))
     if (std::ranges::find(reads, field) == reads.end()) reads.push_back(field);
+  if (distills(shape))
+    reads.push_back(teacher_field(loss_shape(shape, spec).rows() / shape.samples, spec.logits.out));
   return reads;
 }
 
@@ -235,8 +241,23 @@ class Head final : public PartedUnit {
                              .training = io.training,
                              .row_loss = s.row_loss});
     else
+      score_rows(io, s, spec_.rows.by_target() ? s.targets : io.fields[kTargets], smoothing);
+  }
+
+  void score_rows(const UnitIo& io, const Saved& s, View targets, float smoothing) {
+    if (distills(shape_) && io.training)
+      backend_.run(
+          Distillation{.logits = s.logits,
+                       .targets = targets,
+                       .teacher = io.fields[teacher_],
+                       .loss_scale = io.loss_scale,
+                       .row_loss = s.row_loss,
+                       .smoothing = smoothing,
+                       .share = static_cast<float>(shape_.distillation.share),
+                       .temperature = static_cast<float>(shape_.distillation.temperature)});
+    else
       backend_.run(CrossEntropy{.logits = s.logits,
-                                .targets = spec_.rows.by_target() ? s.targets : io.fields[kTargets],
+                                .targets = targets,
                                 .loss_scale = io.loss_scale,
                                 .training = io.training,
                                 .row_loss = s.row_loss,
@@ -246,6 +267,7 @@ class Head final : public PartedUnit {
   UnitShape shape_;
   HeadSpec spec_;
   Backend& backend_;
+  const std::size_t teacher_ = reads_of(spec_, shape_).size() - 1;  // field; if it distills
   Dropout dropout_;
   std::optional<Norm> norm_, inner_norm_;
   std::optional<Dense> map_;
@@ -333,6 +355,9 @@ UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
     throw_input(
         fmt::format("label_smoothing = {} requires targets that are classes", shape.smoothing),
         "model.label_smoothing", "0, or a task with a single class per target");
+  if (distills(shape) && spec.loss != HeadSpec::Loss::rows)
+    throw_input("a teacher's logits require a task with one class per target", "distill.teacher",
+                "none, or another model.task");
   const std::int64_t rows = loss_shape(shape, spec).rows();
   double product = spec.logits.flops(rows);
   UnitPlan plan;
@@ -347,7 +372,7 @@ UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
     parameter.tuned = spec.logits.tuned && shape.lora.adapter.rank > 0;
     plan.spec.parameters.push_back(std::move(parameter));
   }
-  plan.spec.reads = reads_of(spec, shape.tokens);
+  plan.spec.reads = reads_of(spec, shape);
   plan.spec.cost = cost_of(shape, spec, product);
   plan.describe = [spec](GraphBuilder& graph, const std::string& x) {
     describe_head(graph, spec, x);

@@ -39,6 +39,12 @@ struct LoraSpec {
   std::int64_t scratch(std::initializer_list<std::string_view> maps, std::int64_t rows) const;
 };
 
+/// How a model learns from a teacher's logits, besides its targets (Distillation in core/ops.h).
+struct DistillationSpec {
+  double share = 0;  // of the loss; 0: no teacher
+  double temperature = 1;
+};
+
 /// The dimensions that all units of a model share.
 struct UnitShape {
   std::int64_t samples = 0, tokens = 0, width = 0;
@@ -53,6 +59,7 @@ struct UnitShape {
   /// values are in UnitIo::cache (AttentionShape::capacity). Otherwise, a sample has `tokens`
   /// tokens.
   std::int64_t capacity = 0;
+  DistillationSpec distillation{};
 
   std::int64_t rows() const { return samples * tokens; }
   std::int64_t positions() const { return capacity > 0 ? capacity : tokens; }

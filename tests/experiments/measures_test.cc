@@ -74,7 +74,7 @@ TEST(Measures, OfSpeedAndTrainingLossAreAlikeWhereTheConfigsAre) {
 TEST(Measures, WithoutADigestAreAlikeIfNoSettingOfDataDiffers) {
   for (const std::string key :
        {"parallel.pp", "optimizer.lr", "data.validation", "data.tokenizer", "data.text",
-        "data.files", "eval.batches", "model.task", "model.label_smoothing"})
+        "data.files", "eval.batches", "model.task", "model.label_smoothing", "distill.weight"})
     for (const char* column : {"loss", "validation_loss"})
       EXPECT_EQ(why(column, {{key, "1"}}, {{key, "2"}}).empty(),
                 key.starts_with("parallel") || key.starts_with("optimizer"))

@@ -1,4 +1,5 @@
-// Label smoothing in models, and compared with PyTorch's (tests/golden/make_label_smoothing.py).
+// Label smoothing in models; it and distillation compared with PyTorch's
+// (tests/golden/make_label_smoothing.py).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +22,7 @@ void expect_torch(Backend& backend, const nlohmann::json& one, std::size_t losse
   op.logits = grad.view();
   op.row_loss = row_loss.view();
   op.loss_scale = one["scale"].get<float>();
-  op.training = true;
+  if constexpr (requires { op.training; }) op.training = true;
   op.smoothing = one["smoothing"].get<float>();
   backend.run(op);
   backend.synchronize();
@@ -41,6 +42,13 @@ TEST(LabelSmoothing, IsThatOfPyTorch) {
       const Buffer starts = targets_of(one["starts"]), ends = targets_of(one["ends"]);
       expect_torch(*backend, one, one["starts"].size(),
                    SpanCrossEntropy{{}, starts.view(), ends.view(), one["tokens"], 0, true, {}});
+    }
+    for (const nlohmann::json& one : golden["taught"]) {
+      const Buffer targets = targets_of(one["targets"]),
+                   teacher(one["teacher"].get<std::vector<float>>());
+      expect_torch(*backend, one, one["targets"].size(),
+                   Distillation{{}, targets.view(), teacher.view(), 0, {}, 0,
+                                one["share"].get<float>(), one["temperature"].get<float>()});
     }
   }
 }

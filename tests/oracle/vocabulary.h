@@ -72,6 +72,34 @@ inline void issue(const CrossEntropy& op) {
   }
 }
 
+/// Adds the divergence from the teacher, which is a cross-entropy minus the teacher's entropy.
+inline void issue(const Distillation& op) {
+  Out logits(op.logits), row_loss(op.row_loss);
+  const Values teacher = values_of(op.teacher);
+  const Index rows = count_of(op.targets), v = count_of(op.logits) / rows;
+  const double share = op.share, heat = op.temperature;
+  for (Index r = 0; r < rows; ++r) {
+    const Index target = op.targets.i32()[r];
+    const auto first = logits.begin() + r * v;
+    Values hard(first, first + v), student(first, first + v),
+        taught(teacher.begin() + r * v, teacher.begin() + (r + 1) * v);
+    for (double& x : student) x /= heat;
+    for (double& x : taught) x /= heat;
+    const double loss = cross_entropy(hard, target, op.loss_scale, true, op.smoothing);
+    double divergence = 0;
+    for (Index i = 0; i < v; ++i) {
+      Values from = taught, to = student;
+      const double log_q = -cross_entropy(from, i, 1, false, 0),
+                   log_s = -cross_entropy(to, i, 1, false, 0), q = std::exp(log_q);
+      divergence += q * (log_q - log_s);
+      first[i] = target < 0 ? 0
+                            : (1 - share) * hard[static_cast<std::size_t>(i)] +
+                                  op.loss_scale * share * heat * (std::exp(log_s) - q);
+    }
+    row_loss[r] = target < 0 ? 0 : (1 - share) * loss + share * heat * heat * divergence;
+  }
+}
+
 /// Computes the mean of the cross-entropies of both columns of logits[T,2].
 inline void issue(const SpanCrossEntropy& op) {
   Out logits(op.logits), row_loss(op.row_loss);

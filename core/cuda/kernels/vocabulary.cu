@@ -292,6 +292,56 @@ __global__ void __launch_bounds__(kSpanThreads)
   if (threadIdx.x == 0) row_loss[blockIdx.x] = 0.5F * loss;
 }
 
+/// The log-softmax of values divided by `heat`: value / heat - log_sum.
+struct LogSoftmax {
+  float heat, log_sum;
+  __device__ float at(float value) const { return value / heat - log_sum; }
+};
+/// The log-softmax of a row of v values, on the whole block.
+template <class T>
+__device__ LogSoftmax log_softmax(const T* row, float heat, Int v) {
+  RowSoftmax softmax;
+  float x[1];
+  for (Int i = threadIdx.x; i < v; i += kSpanThreads) {
+    load(row + i, x);
+    softmax.add({x[0] / heat, 1});
+  }
+  __syncthreads();  // the previous call's results have been read
+  softmax = block_softmax(softmax);
+  return {heat, softmax.top + logf(softmax.sum)};
+}
+
+/// One block per row of v logits.
+template <class T>
+__global__ void __launch_bounds__(kSpanThreads)
+    row_distillation(T* logits, const int* targets, const float* teacher, float scale,
+                     float smoothing, float share, float heat, float* row_loss, Int v) {
+  T* row = logits + static_cast<Int>(blockIdx.x) * v;
+  const float* taught_row = teacher + static_cast<Int>(blockIdx.x) * v;
+  const int target = targets[blockIdx.x];
+  if (target < 0) {  // the whole block
+    for (Int i = threadIdx.x; i < v; i += kSpanThreads) store<1>(row + i, {});
+    if (threadIdx.x == 0) row_loss[blockIdx.x] = 0;
+    return;
+  }
+  const LogSoftmax plain = log_softmax(row, 1.0F, v), soft = log_softmax(row, heat, v),
+                   taught = log_softmax(taught_row, heat, v);
+  double loss[1] = {};
+  for (Int i = threadIdx.x; i < v; i += kSpanThreads) {
+    float x[1];
+    load(row + i, x);
+    const float y = smoothing / static_cast<float>(v) + (i == target ? 1 - smoothing : 0);
+    const float log_p = plain.at(x[0]), log_s = soft.at(x[0]), log_q = taught.at(taught_row[i]);
+    const float q = expf(log_q);
+    if (y > 0) loss[0] -= static_cast<double>((1 - share) * y * log_p);
+    if (q > 0) loss[0] += static_cast<double>(share * heat * heat * q * (log_q - log_s));
+    x[0] = scale * ((1 - share) * (expf(log_p) - y) + share * heat * (expf(log_s) - q));
+    store(row + i, x);
+  }
+  block_sum(loss);
+  if (threadIdx.x == 0) row_loss[blockIdx.x] = static_cast<float>(loss[0]);
+}
+
 /// One block per row of k logits.
 template <class T>
 __global__ void __launch_bounds__(kSpanThreads)
@@ -325,6 +375,15 @@ void run(cudaStream_t stream, const ScoreLoss& op, void* /*scratch*/) {
     launch("score loss", {dim3(static_cast<unsigned>(op.row_loss.count)), kSpanThreads}, stream,
            row_score_loss<T>, op.logits.as<T>(), op.scores.f32(),
            op.kind == ScoreLoss::Kind::binary, op.loss_scale, op.training, op.row_loss.f32(), k);
+  });
+}
+
+void run(cudaStream_t stream, const Distillation& op, void* /*scratch*/) {
+  const Int v = static_cast<Int>(op.logits.count / op.targets.count);
+  with_type(op.logits.dtype, [&]<class T>() {
+    launch("distillation", {dim3(static_cast<unsigned>(op.targets.count)), kSpanThreads}, stream,
+           row_distillation<T>, op.logits.as<T>(), op.targets.i32(), op.teacher.f32(),
+           op.loss_scale, op.smoothing, op.share, op.temperature, op.row_loss.f32(), v);
   });
 }
 

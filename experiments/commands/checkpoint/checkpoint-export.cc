@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/text/number_text.h"
+#include "core/text/text_table.h"
 #include "experiments/commands/checkpoint/checkpoint_options.h"
 #include "experiments/commands/checkpoint/graph_json.h"
 #include "experiments/commands/python_command.h"
@@ -38,6 +39,7 @@ struct ExportOptions : CheckpointOptions {
   CheckpointChoice choice{};
   double prune = 0;           // share of the hidden layers' weights that become zero
   bool prune_global = false;  // the smallest of all matrices, instead of each matrix
+  bool sparse_report = false;
 };
 
 /// Advice if the output exists.
@@ -153,12 +155,22 @@ void print_exported(const ExportOptions& options, const Manifest& manifest,
   nlohmann::json line{{"step", manifest.step}, {"path", options.out}};
   std::string text =
       fmt::format("{}: model after {}", options.out, step_text(manifest.step, manifest.metadata));
-  if (pruned != nullptr && options.prune > 0) {
-    line.update({{"zeros", pruned->zeros()}, {"of", pruned->elements()}});
-    text += fmt::format(", {} of {} weights of hidden layers are zero", grouped(pruned->zeros()),
-                        grouped(pruned->elements()));
+  if (pruned != nullptr && (options.prune > 0 || options.sparse_report)) {
+    ZeroCount all;
+    std::vector<std::vector<std::string>> rows{{"tensor", "zeros", "of"}};
+    for (const auto& [tensor, zeros, elements] : pruned->counts()) {
+      all.zeros += zeros, all.elements += elements;
+      rows.push_back({tensor, grouped(zeros), grouped(elements)});
+      if (options.sparse_report)
+        line["tensors"].push_back({{"tensor", tensor}, {"zeros", zeros}, {"of", elements}});
+    }
+    line.update({{"zeros", all.zeros}, {"of", all.elements}});
+    text += fmt::format(", {} of {} weights of hidden layers are zero", grouped(all.zeros),
+                        grouped(all.elements));
+    if (options.sparse_report) text += "\n" + text_table(rows, 1);
   }
-  print_once(options.json ? json_line(line) : text + "\n");
+  if (!text.ends_with('\n')) text += '\n';
+  print_once(options.json ? json_line(line) : text);
 }
 
 int run_peft_export(const ExportOptions& options) {
@@ -184,6 +196,8 @@ int run_checkpoint_export(const ExportOptions& options) {
   options.excludes("--shard-size", "--peft", options.peft);
   options.excludes("--prune", "--peft", options.peft);
   options.excludes("--prune", "--onnx", options.onnx);
+  options.excludes("--sparse-report", "--peft", options.peft);
+  options.excludes("--sparse-report", "--onnx", options.onnx);
   options.needs("--prune-global", "--prune", options.given("--prune"));
   if (options.onnx) return run_onnx_export(options);
   if (options.peft) return run_peft_export(options);
@@ -229,6 +243,8 @@ void add_export_options(CLI::App& app, ExportOptions& options) {
       ->check(number(0, 0.99));
   app.add_flag("--prune-global", options.prune_global,
                "prune the smallest weights of all hidden layers together");
+  app.add_flag("--sparse-report", options.sparse_report,
+               "print the number of zeros in each matrix of the hidden layers");
   app.add_flag("--peft", options.peft, "export only the adapters ([lora]), for PEFT");
   app.add_flag("--onnx", options.onnx, "export an ONNX model (opset 17)");
   add_default_option(

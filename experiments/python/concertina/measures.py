@@ -31,7 +31,7 @@ def _why_other_config(runs: Runs) -> str:
         return "the data differs"
     same_text, same_unit = _all_know(runs, "text"), _all_know(runs, _MEASURE)
     # Keys that affect a loss other than through the quality of the training.
-    of_data = ("data.", "eval.", "model.task", "model.label_smoothing")
+    of_data = ("data.", "eval.", "model.task", "model.label_smoothing", "distill.")
     for key in sorted({key for run in runs for key in run.settings if key.startswith(of_data)}):
         is_path = key == "data.text" or key.endswith("files")
         if (is_path and same_text) or (key == "data.tokenizer" and same_unit):

@@ -73,6 +73,19 @@ Outputs run_cross_entropy(Backend& backend, Data& data, std::int64_t rows, std::
   });
 }
 
+/// The loss of equal logits is 0.
+Outputs run_distillation(Backend& backend, Data& data, std::int64_t rows, std::int64_t vocabulary,
+                         float spread, float share, float temperature, DType compute) {
+  const Buffer logits = data.normal(rows * vocabulary, spread, 3, compute),
+               teacher = data.normal(rows * vocabulary, spread, 1);
+  const Buffer targets = data.integers(rows, -1, static_cast<std::int32_t>(vocabulary - 1));
+  const Buffer loss(static_cast<std::size_t>(rows));
+  backend.run(Distillation{logits.view(), targets.view(), teacher.view(), 0.37F, loss.view(), 0.1F,
+                           share, temperature});
+  backend.synchronize();
+  return {output("row_loss", loss, 1e-3), output("dlogits", logits, 0.37e-3)};
+}
+
 /// Targets include positions before and after the sample.
 Outputs run_span(Backend& backend, Data& data, std::int64_t samples, std::int64_t tokens,
                  float spread, float smoothing, DType compute) {
@@ -117,6 +130,9 @@ void add_vocabulary_cases(CaseRound& round) {
     round.add(fmt::format("cross_entropy {}x{} spread {} smoothing {}", rows, vocabulary, spread,
                           smoothing),
               run_cross_entropy, rows, vocabulary, spread, smoothing);
+    round.add(fmt::format("distillation {}x{} spread {} share {}", rows, vocabulary, spread,
+                          0.3F + smoothing),
+              run_distillation, rows, vocabulary, spread, 0.3F + smoothing, 1 + smoothing);
     round.add(fmt::format("span {}x{} spread {} smoothing {}", samples, rows, spread, smoothing),
               run_span, samples, rows, spread, smoothing);
   }
@@ -147,6 +163,8 @@ void vocabulary_rates(KernelRates& rates, DType compute) {
   rates.fused("cross entropy", 3 * static_cast<double>(logits.bytes()),
               CrossEntropy{logits, tokens, 1e-4F, true, loss});
   const View scores = memory.take(r * v, DType::f32);
+  rates.fused("distillation", 2 * static_cast<double>(logits.bytes() + scores.bytes() / 2),
+              Distillation{logits, tokens, scores, 1e-4F, loss, 0, 0.5F, 2});
   rates.fused("score loss", 2 * static_cast<double>(logits.bytes() + scores.bytes() / 2),
               ScoreLoss{logits, scores, ScoreLoss::Kind::binary, 1e-4F, true, loss});
   const std::int64_t spans = r * c / (2 * t);

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Measures on SST-2 what an average of the weights, pruning and int8 weights do to the accuracy of bert-sst2.toml.
+"""Measures on SST-2 what recipes do to the accuracy of bert-sst2.toml: averages, an ensemble, distillation, adapters, pruning, int8 weights.
 
   tests/bench/recipes.py PROGRAM SST2 [--seeds N] [--steps N]
 
-Each seed trains one model, with a moving average. Its export is pruned by half and fine-tuned, and so is the model itself, for as many
-steps: the difference is what pruning costs. The ONNX export is quantized by onnxruntime, calibrated on training rows. Needs onnx, onnxruntime,
-numpy, scipy and pandas. Prints JSON: for each technique the mean accuracy, the mean difference from its baseline with a 95% interval over
-the seeds, the seconds and the bytes."""
+Each seed trains one model, with a moving average, and keeps its last checkpoints. Another model learns from it (distilled). Its export is
+pruned by half and fine-tuned, and so is the model itself, for as many steps: the difference is what pruning costs. The ONNX export is
+quantized by onnxruntime, calibrated on training rows. A masked-language model is pretrained once; each seed fine-tunes all of its weights
+(full), and adapters of rank 8 (lora). The ensemble is of the models of all seeds. Needs onnx, onnxruntime, numpy, scipy and pandas. Prints
+JSON: for each recipe the mean accuracy, the mean difference from its baseline with a 95% interval over the seeds, the seconds and the
+bytes."""
 import argparse
 import concurrent.futures
 import json
@@ -39,9 +41,9 @@ class Seed:
             raise SystemExit(f"{' '.join(map(str, words))}: {done.stderr}")
         return done.stdout
 
-    def train(self, name, steps, *keys):
+    def train(self, name, steps, *keys, recipe="bert-sst2"):
         began = time.monotonic()
-        self.call("train", f"@{TOP}/experiments/recipes/bert-sst2.toml", *self.data, f"run.name={name}", f"run.steps={steps}", "eval.every=0", *keys)
+        self.call("train", f"@{TOP}/experiments/recipes/{recipe}.toml", *self.data, f"run.name={name}", f"run.steps={steps}", "eval.every=0", *keys)
         return time.monotonic() - began
 
     def accuracy(self, name, *words):
@@ -49,8 +51,18 @@ class Seed:
 
     def measure(self):
         tuned, rules = self.options.steps // 4, ["optimizer.name=adamw", "optimizer.lr=5e-4"]
-        found = {"plain": {"seconds": self.train("plain", self.options.steps, "optimizer.ema=0.995"), "accuracy": self.accuracy("plain")}}
+        every = max(1, self.options.steps // 40)
+        kept = [f"checkpoint.every={every}", "checkpoint.keep=5"]
+        found = {"plain": {"seconds": self.train("plain", self.options.steps, "optimizer.ema=0.995", *kept), "accuracy": self.accuracy("plain")}}
         found["average"] = {"accuracy": self.accuracy("plain", "--average"), "of": "plain", "seconds": found["plain"]["seconds"]}
+        self.call("checkpoint", "average", self.folder / "plain", "--last", 5, "--out", self.folder / "mean")
+        found["mean"] = {"accuracy": self.accuracy("mean"), "of": "plain", "seconds": found["plain"]["seconds"]}
+        seconds = self.train("distilled", self.options.steps, f"distill.teacher={self.folder}/plain", f"run.seed={100 + self.seed}")
+        found["distilled"] = {"seconds": seconds, "accuracy": self.accuracy("distilled"), "of": "plain"}
+        for name, keys in (("full", []), ("lora", ["lora.rank=8", "optimizer.name=adamw", "optimizer.lr=5e-3"])):
+            seconds = self.train(name, self.options.steps, f"model.from={self.options.work}/0/masked", *keys)
+            found[name] = {"seconds": seconds, "accuracy": self.accuracy(name)}
+        found["lora"]["of"] = "full"
         half = self.folder / "half"
         self.call("checkpoint", "export", self.folder / "plain", "--prune", 0.5, "--out", half)
         seconds = self.train("tuned", tuned, f"model.from={self.folder}/plain", *rules)
@@ -96,8 +108,15 @@ def main():
                     "--out", str(options.work / "bpe"), *(word for token in ("PAD", "CLS", "SEP", "MASK") for word in ("--special", f"[{token}]"))],
                    check=True, stdout=subprocess.DEVNULL)
     with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 1))) as pool:
+        Seed(options, 0).train("masked", 5 * options.steps, recipe="bert-sst2-masked")
         seeds = list(pool.map(lambda seed: Seed(options, seed).measure(), range(1, options.seeds + 1)))
-    print(json.dumps(summary(seeds)))
+    result = summary(seeds)
+    runs = [f"{options.work}/{seed}/plain" for seed in range(1, options.seeds + 1)]
+    words = ["eval", runs[0], *(word for run in runs[1:] for word in ("--ensemble", run)), "--json"]
+    together = json.loads(subprocess.run([options.program, *words], check=True, capture_output=True, text=True).stdout)
+    result["ensemble"] = {"accuracy": together["mean"]["accuracy"], "of": "plain", "seconds": options.seeds * result["plain"]["seconds"],
+                          "change": together["mean"]["accuracy"] - result["plain"]["accuracy"]}
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

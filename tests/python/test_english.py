@@ -92,7 +92,7 @@ def test_each_option_says_what_it_does(options):
 
 
 # What is done only on request: outputs, filters, additions. Everything else that takes a value has a default.
-ON_REQUEST = re.compile(r"-(config|words|sets|set|command|line|predictions|logits|text|files|report|costs|machine|out|output|write|write-costs"
+ON_REQUEST = re.compile(r"-(config|words|sets|set|command|line|predictions|logits|ensemble|text|files|report|costs|machine|out|output|write|write-costs"
                         r"|where|to|front|sbatch|boundary-bytes|latency|pilot|deviation|equivalent|host-faults|disk-faults|microbatches|hosts|launcher)$")
 
 

@@ -1,4 +1,3 @@
-#include "io/tokenizers/decoders.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +7,7 @@
 #include "io/tokenizers/byte_pairs.h"
 #include "io/tokenizers/characters/json_rules.h"
 #include "io/tokenizers/characters/unicode.h"
-#include "io/tokenizers/normalizers.h"
+#include "io/tokenizers/stages.h"
 
 namespace concertina {
 namespace {

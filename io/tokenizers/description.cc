@@ -5,13 +5,8 @@
 
 #include "core/log.h"
 #include "io/tokenizers/characters/json_rules.h"
-#include "io/tokenizers/decoders.h"
-#include "io/tokenizers/marks.h"
-#include "io/tokenizers/normalizers.h"
-#include "io/tokenizers/pipeline.h"
-#include "io/tokenizers/pre_tokenizers.h"
+#include "io/tokenizers/stages.h"
 #include "io/tokenizers/tokenizer_files.h"
-#include "io/tokenizers/word_models.h"
 
 namespace concertina::tokenizer_kinds {
 namespace {

@@ -1,4 +1,4 @@
-#include "io/tokenizers/marks.h"
+#include "io/tokenizers/stages.h"
 
 #include <algorithm>
 

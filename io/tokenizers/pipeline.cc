@@ -1,11 +1,10 @@
-#include "io/tokenizers/pipeline.h"
 
 #include <algorithm>
 
 #include "core/error.h"
 #include "io/sha256.h"
 #include "io/tokenizers/characters/unicode.h"
-#include "io/tokenizers/pre_tokenizers.h"
+#include "io/tokenizers/stages.h"
 #include "io/tokenizers/word_memory.h"
 
 namespace concertina {

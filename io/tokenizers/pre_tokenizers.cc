@@ -1,4 +1,4 @@
-#include "io/tokenizers/pre_tokenizers.h"
+#include "io/tokenizers/stages.h"
 
 #include <memory>
 

@@ -7,10 +7,17 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "io/tokenizers/added_tokens.h"
+#include "io/tokenizers/special_tokens.h"
+#include "io/tokenizers/tokenizer.h"
 
 namespace concertina {
 
@@ -58,5 +65,57 @@ struct WordModel {
 
 /// Transforms token names, which are concatenated at the end.
 using Decoder = std::function<void(std::vector<std::string>& names)>;
+
+/// Returns the steps of the "normalizer" of a tokenizer.json, which may be null. Throws
+/// Error{bad_input} with `where` for an unsupported step or rule.
+std::vector<Normalizer> read_normalizers(const nlohmann::json& normalizer,
+                                         const std::string& where);
+
+/// Returns a function that replaces matches of the step's pattern. Throws like read_normalizers().
+std::function<std::string(std::string_view)> read_replacement(const nlohmann::json& step,
+                                                              const std::string& where);
+
+/// Returns the steps of the "pre_tokenizer" of a tokenizer.json, which may be null. Throws
+/// Error{bad_input} with `where` for an unsupported step or rule.
+WordSteps read_pre_tokenizers(const nlohmann::json& pre_tokenizer, const std::string& where);
+
+/// Splits before each run of '\u2581', for a model that never merges across these positions.
+PreTokenizer between_blanks();
+
+/// What is known before the model is read. The model never produces `added` tokens.
+struct ModelContext {
+  bool bytes = false;  // WordSteps::bytes
+  const AddedTokens& added;
+  const std::string& where;
+};
+
+/// Reads the "model" in a tokenizer.json, whose type is `type`. Throws Error{bad_input} with
+/// context.where for an unsupported type or rule, or a damaged table.
+WordModel read_word_model(const nlohmann::json& model, const std::string& type,
+                          const ModelContext& context);
+
+/// Returns the steps of the "decoder" of a tokenizer.json; without one, tokens are separated by
+/// spaces. Throws Error{bad_input} with `where` for an unsupported step or rule.
+std::vector<Decoder> read_decoders(const nlohmann::json& decoder, const std::string& where);
+
+/// Returns the marks of the "post_processor" of a tokenizer.json, which may be null. Throws
+/// Error{bad_input} with `where` for an unsupported step or rule.
+std::optional<Marks> read_marks(const nlohmann::json& post_processor, const std::string& where);
+
+/// A tokenizer composed of stages.
+struct TokenizerStages {
+  AddedTokens added;
+  std::vector<Normalizer> normalizers;
+  WordSteps words;
+  WordModel model;
+  std::optional<Marks> marks;
+  std::vector<Decoder> decoders;
+  DeclaredTokens declared;
+  std::string fingerprint;
+};
+
+std::string normalized_by(const std::vector<Normalizer>& normalizers, std::string_view text);
+
+std::unique_ptr<Tokenizer> make_pipeline(TokenizerStages stages);
 
 }  // namespace concertina

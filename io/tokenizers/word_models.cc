@@ -1,14 +1,14 @@
-#include "io/tokenizers/word_models.h"
+#include "io/tokenizers/stages.h"
 
 #include <algorithm>
 #include <memory>
+#include <unordered_map>
 
 #include "core/error.h"
 #include "core/registry.h"
 #include "io/tokenizers/byte_pairs.h"
 #include "io/tokenizers/characters/json_rules.h"
 #include "io/tokenizers/unigram.h"
-#include "io/tokenizers/word_pieces.h"
 
 namespace concertina {
 namespace {
@@ -77,6 +77,62 @@ void read_byte_tokens(const TokenNames& vocabulary, const AddedTokens& added, By
           "use a byte-level BPE");
   }
 }
+
+struct WordPieceTable {
+  TokenNames tokens;
+  std::string unknown = "[UNK]";
+  std::string prefix = "##";
+  std::int64_t longest_word = 100;  // in characters; longer words are unknown
+};
+
+/// WordPiece as in BERT: from the start of a word, the longest piece that is a token is split off
+/// repeatedly; pieces after the first have a prefix.
+class WordPieces {
+ public:
+  /// Throws Error{bad_input} with `where` if the unknown token is not in the vocabulary.
+  WordPieces(const WordPieceTable& table, const std::string& where)
+      : prefix_(table.prefix),
+        longest_word_(table.longest_word),
+        ids_(table.tokens.begin(), table.tokens.end()) {
+    const auto unknown = ids_.find(table.unknown);
+    if (unknown == ids_.end())
+      throw_input(fmt::format("the vocabulary lacks '{}', the unknown token", table.unknown), where,
+                  "use a vocabulary with this token");
+    unknown_ = unknown->second;
+  }
+
+  /// Appends the tokens of `word`, which must be non-empty UTF-8. Thread-safe.
+  void encode(std::string_view word, std::vector<std::int32_t>& tokens) const {
+    const auto begins_character = [](char c) {
+      return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+    };
+    const std::size_t before = tokens.size();
+    bool known = std::ranges::count_if(word, begins_character) <= longest_word_;
+    std::string piece;
+    for (std::size_t begin = 0; known && begin < word.size();) {
+      std::size_t end = word.size();
+      auto found = ids_.end();
+      for (; end > begin; --end) {
+        if (end < word.size() && !begins_character(word[end])) continue;
+        piece.assign(prefix_, 0, begin == 0 ? 0 : prefix_.size()).append(word, begin, end - begin);
+        found = ids_.find(piece);
+        if (found != ids_.end()) break;
+      }
+      known = found != ids_.end();
+      if (known) tokens.push_back(found->second);
+      begin = end;
+    }
+    if (known) return;
+    tokens.resize(before);
+    tokens.push_back(unknown_);
+  }
+
+ private:
+  std::string prefix_;
+  std::int64_t longest_word_;
+  std::unordered_map<std::string, std::int32_t> ids_;
+  std::int32_t unknown_ = 0;
+};
 
 template <class Model>
 WordModel model_of(std::shared_ptr<const Model> model, TokenNames&& names) {

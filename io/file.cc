@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -25,8 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_program(const std::string& path) {
-  std::error_code error;
-  return fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
+  return is_file(path) && access(path.c_str(), X_OK) == 0;
 }
 
 std::string advice(int code) {
@@ -125,13 +123,28 @@ std::string find_program(const std::string& program) {
   return {};
 }
 
+bool exists_at(const fs::path& path) {
+  std::error_code unknown;
+  return fs::exists(path, unknown);
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code unknown;
+  return fs::is_regular_file(path, unknown);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code unknown;
+  return fs::is_directory(path, unknown);
+}
+
 std::string why_not_writable(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   const fs::path parent = fs::path(path).parent_path();
   const std::string directory = parent.empty() ? "." : parent.string();
   if (fs::exists(status) && !fs::is_regular_file(status)) return "it is not a regular file";
-  if (!fs::is_directory(directory, error)) return "its directory does not exist";
+  if (!is_folder(directory)) return "its directory does not exist";
   if (access(directory.c_str(), W_OK | X_OK) != 0) return "its directory is not writable";
   return {};
 }

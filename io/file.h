@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,12 @@ namespace concertina {
 
 /// Returns the path of `program`, searched for on PATH unless it has a slash; empty if not found.
 std::string find_program(const std::string& program);
+
+/// Whether anything, a regular file or a directory is at `path`; false if that cannot be
+/// determined.
+bool exists_at(const std::filesystem::path& path);
+bool is_file(const std::filesystem::path& path);
+bool is_folder(const std::filesystem::path& path);
 
 /// Returns why `path` cannot be created or replaced: it is a device or a directory, or its
 /// directory is missing or read-only. Returns an empty string if it can.

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/log.h"
+#include "io/file.h"
 #include "io/sha256.h"
 
 namespace concertina {
@@ -31,7 +31,7 @@ std::string dump(const Json& json) {
 
 /// Returns the cached digest if `memory` describes files with these stamps, else an empty string.
 std::string recall(const std::string& memory, const Json& stamps) {
-  if (std::error_code error; !std::filesystem::is_regular_file(memory, error)) return {};
+  if (!is_file(memory)) return {};
   try {
     // Compared as text, which handles the encoding of paths and limits the size to read.
     std::string digest(64, '0'), text = dump({{"sha256", digest}, {"files", stamps}});

@@ -33,8 +33,7 @@ std::string sources_near(std::string argument) {
   std::vector<std::string> runs;
   std::error_code error;
   for (fs::directory_iterator it("runs", error), end; !error && it != end; it.increment(error))
-    if (std::error_code none; fs::exists(it->path() / kConfigFile, none))
-      runs.push_back(it->path().string());
+    if (exists_at(it->path() / kConfigFile)) runs.push_back(it->path().string());
   std::ranges::sort(runs);
   if (argument.find('/') == std::string::npos) argument = "runs/" + argument;
   std::vector<std::string_view> known(runs.begin(), runs.end());
@@ -46,15 +45,14 @@ std::string sources_near(std::string argument) {
 void read_source(const std::string& argument, RunConfig& config) {
   if (argument.size() > 1 && argument.front() == '@')
     read_config_file(argument.substr(1), config);
-  else if (std::error_code error; fs::is_directory(argument, error))
+  else if (is_folder(argument))
     read_run_directory(argument, config);
   else if (find_key(argument) != nullptr)
     throw_input(fmt::format("the key {} has no value", argument), "command line",
                 argument + "=VALUE");
   else
     throw_input(fmt::format("'{}' is neither @FILE.toml nor a run directory", argument),
-                "command line",
-                fs::exists(argument, error) ? "@" + argument : sources_near(argument));
+                "command line", exists_at(argument) ? "@" + argument : sources_near(argument));
 }
 
 /// Shortens the text, because an invalid argument may have any length.
@@ -172,15 +170,13 @@ RunConfig load(const ConfigOptions& options) {
 }
 
 void require_nothing_at(const std::string& path, const std::string& fix) {
-  if (std::error_code error; fs::exists(path, error))
-    throw_input("the file already exists", path, fix);
+  if (exists_at(path)) throw_input("the file already exists", path, fix);
 }
 
 void require_output(const std::string& path, const std::string& option) {
   std::string why = why_not_writable(path);
-  std::error_code error;
   const fs::path name = fs::path(path).filename();
-  if (why.empty() && fs::exists(path, error) &&
+  if (why.empty() && exists_at(path) &&
       (name == kResultsFile || name == kStudyFile || name == kRecordFile))
     why = "this name is reserved for study records";
   if (!why.empty())

@@ -8,6 +8,7 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/program.h"
 #include "experiments/config/config_keys.h"
+#include "io/file.h"
 #include "io/run_files.h"
 #include "parallel/generate/schedule_registry.h"
 
@@ -82,9 +83,7 @@ void add_runs(const std::string& text, Words& result) {
   const std::string folder = slash == 0 ? "runs/" : text.substr(0, slash);
   std::error_code error;
   for (stdfs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::error_code ignored;
-    if (stdfs::is_regular_file(it->path() / kConfigFile, ignored))
-      result.insert(folder + it->path().filename().string());
+    if (is_file(it->path() / kConfigFile)) result.insert(folder + it->path().filename().string());
   }
 }
 

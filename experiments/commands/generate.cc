@@ -71,8 +71,7 @@ Prompt prompt_of(const std::string& line, bool json, const std::string& where, s
 /// One prompt per line, as text or, in a .jsonl file, as JSON objects. Read on rank 0. Collective.
 std::vector<Prompt> read_prompts(const std::string& path, std::int64_t seed, Communicator& world) {
   const nlohmann::json all = from_first(world, [&] {
-    if (std::error_code ignored; !std::filesystem::exists(path, ignored))
-      throw_input("no such file", path, "a file with one prompt per line");
+    if (!exists_at(path)) throw_input("no such file", path, "a file with one prompt per line");
     std::string content = read_file(path, kMostPromptBytes);
     if (content.starts_with("\xEF\xBB\xBF")) content.erase(0, 3);
     const bool json = is_json_lines(path);

@@ -10,7 +10,6 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 
 #include "command_table.h"
 #include "core/backend.h"
@@ -26,6 +25,7 @@
 #include "experiments/machine/program.h"
 #include "experiments/machine/signals.h"
 #include "io/checkpoint/checkpoint_shard.h"
+#include "io/file.h"
 #include "io/sha256.h"
 #include "parallel/comm/tensor_communicator.h"
 
@@ -88,9 +88,8 @@ void add_commands(std::span<const Entry<Command>> table, CLI::App& app, Runner& 
 /// one, as opposed to an option, config, key or path.
 bool names_subcommand(const CLI::App& group, const std::string& word) {
   if (word == "-h" || word == "--help" || subcommand_of(group, word) != nullptr) return true;
-  std::error_code error;
   return !word.empty() && !word.starts_with('-') &&
-         word.find_first_of("@=./") == std::string::npos && !std::filesystem::exists(word, error);
+         word.find_first_of("@=./") == std::string::npos && !exists_at(word);
 }
 
 /// The arguments, with the default subcommand inserted if only a group is named.

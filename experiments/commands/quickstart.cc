@@ -30,13 +30,12 @@ struct QuickstartCommand : CommandOptions {
 std::vector<std::string> quickstart_words(const QuickstartCommand& options) {
   const fs::path recipes = shipped_folder("recipes");
   std::vector<std::string> words{"train", "@" + (recipes / "quickstart.toml").string()};
-  std::error_code unknown;
   fs::path text = recipes / "../quickstart.txt";
-  if (!fs::exists(text, unknown))  // in a build from source, quickstart.sh writes it
+  if (!exists_at(text))  // in a build from source, quickstart.sh writes it
     text = fs::path(own_program()).parent_path() / "../data/bible.txt";
   const bool named = std::ranges::any_of(
       options.words, [](const std::string& word) { return word.starts_with("data."); });
-  if (!named && !fs::exists(text, unknown)) {
+  if (!named && !exists_at(text)) {
     log::info("training on the guide, since there is no {}", text.lexically_normal().string());
     text = recipes / "../guide/*.md";
   }

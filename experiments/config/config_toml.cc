@@ -113,7 +113,7 @@ std::string version_of_run(const std::string& path) {
 void read_run_directory(const std::string& path, RunConfig& config) {
   namespace fs = std::filesystem;
   const std::string file = (fs::path(path) / kConfigFile).string();
-  if (std::error_code error; !fs::exists(file, error))
+  if (!exists_at(file))
     throw_input("not a run directory: config.toml is missing", path,
                 "a run directory, such as runs/NAME");
   try {
@@ -134,9 +134,9 @@ void read_run_directory(const std::string& path, RunConfig& config) {
   config.origins["run.name"] = config.origins["run.dir"] = path;
   if (config.run.epochs > 0) config.origins.erase("run.steps");  // derived from the epochs
   const std::string kept = (directory / kTokenizerFolder).string();
-  std::error_code error;  // the text it was read from may no longer exist
-  if (names_tokenizer_files(config.data.tokenizer) && !fs::exists(config.data.tokenizer, error) &&
-      fs::is_directory(kept, error))
+  // The text it was read from may no longer exist.
+  if (names_tokenizer_files(config.data.tokenizer) && !exists_at(config.data.tokenizer) &&
+      is_folder(kept))
     config.data.tokenizer = kept;
 }
 

@@ -1,7 +1,6 @@
 #include "experiments/config/schedule_file.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "core/error.h"
 #include "io/file.h"
@@ -14,17 +13,14 @@ namespace concertina {
 bool is_schedule_file(const std::string& text) {
   const std::vector<std::string_view> names = names_of(schedules());
   const bool is_name = std::ranges::find(names, text) != names.end();
-  std::error_code ignored;
   return text.find('/') != std::string::npos || text.ends_with(".csv") ||
-         (!is_name && !text.empty() && std::filesystem::is_regular_file(text, ignored));
+         (!is_name && !text.empty() && is_file(text));
 }
 
 ScheduleFile read_schedule_file(const std::string& path) {
   constexpr const char* kScheduleFileHint =
       "a text file with one line of actions per rank, as `schedule show` prints it";
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored))
-    throw_input("schedule file not found", path, kScheduleFileHint);
+  if (!exists_at(path)) throw_input("schedule file not found", path, kScheduleFileHint);
   const std::string text = read_input_file(path, kMostScheduleBytes, kScheduleFileHint);
   if (text.empty()) throw_input("the schedule file is empty", path, kScheduleFileHint);
   ScheduleFile result{path, parse_plan(text, path), {}};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "experiments/hugging_face/kept_files.h"
@@ -21,7 +20,7 @@ using ExportJson = nlohmann::json;
 /// The named file that the model came with; an empty object if there is none.
 ExportJson kept_json(const RunConfig& config, const char* name) {
   const std::string path = kept_folder(config) + "/" + name;
-  if (std::error_code error; !std::filesystem::exists(path, error)) return ExportJson::object();
+  if (!exists_at(path)) return ExportJson::object();
   return parse_strict_object(read_file(path, kMostConfigBytes), path);
 }
 

@@ -1,6 +1,5 @@
 #include "experiments/hugging_face/kept_files.h"
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -12,8 +11,6 @@
 
 namespace concertina {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostNames = std::uint64_t{1} << 28;
 
@@ -34,16 +31,15 @@ bool are_numbers(std::span<const std::string> names) {
 }  // namespace
 
 void keep_for_export(const RunConfig& config, std::span<const std::string> classes) {
-  std::error_code ignored;
   const std::string folder = tokenizer_folder(config);
   for (const auto& [name, text] :
        tokenizer_files(config.data.tokenizer, config.where("data.tokenizer"))) {
     const std::string path = fmt::format("{}/{}", folder, name);
-    if (fs::exists(path, ignored)) continue;
+    if (exists_at(path)) continue;
     make_directories(folder);
     atomic_replace(path, text);
   }
-  if (are_numbers(classes) || fs::exists(classes_path(config), ignored)) return;
+  if (are_numbers(classes) || exists_at(classes_path(config))) return;
   make_directories(kept_folder(config));
   const nlohmann::json names = std::vector<std::string>(classes.begin(), classes.end());
   atomic_replace(classes_path(config),
@@ -52,7 +48,7 @@ void keep_for_export(const RunConfig& config, std::span<const std::string> class
 
 std::vector<std::string> kept_classes(const RunConfig& config) {
   const std::string path = classes_path(config);
-  if (std::error_code error; !fs::exists(path, error)) return {};
+  if (!exists_at(path)) return {};
   const auto json = parse_json(read_file(path, kMostNames));
   const bool texts = json.is_array() && std::ranges::all_of(json, [](const nlohmann::json& name) {
                        return name.is_string();
@@ -63,7 +59,7 @@ std::vector<std::string> kept_classes(const RunConfig& config) {
 
 RunConfig with_kept_tokenizer(RunConfig config) {
   const std::string folder = tokenizer_folder(config);
-  if (std::error_code error; fs::is_directory(folder, error)) config.data.tokenizer = folder;
+  if (is_folder(folder)) config.data.tokenizer = folder;
   return config;
 }
 

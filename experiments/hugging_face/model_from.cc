@@ -10,6 +10,7 @@
 #include "experiments/hugging_face/published_config_text.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/hugging_face/stored_run.h"
+#include "io/file.h"
 #include "io/tokenizers/tokenizer_files.h"
 #include "models/task.h"
 
@@ -57,12 +58,10 @@ void adopt_class_names(const PublishedConfig& published, RunConfig& config) {
 
 std::optional<StoredRun> model_from_run(const RunConfig& config) {
   const std::string& path = config.model.from;
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored) &&
-      std::filesystem::exists(std::filesystem::path(base_folder(path)) / "config.json", ignored))
+  if (exists_at(path) && exists_at(std::filesystem::path(base_folder(path)) / "config.json"))
     return std::nullopt;
   std::optional<StoredRun> run = find_stored_run(path);
-  if (!std::filesystem::exists(path, ignored))
+  if (!exists_at(path))
     throw_input("no such file or directory; models are not downloaded", path,
                 fmt::format("`hf download {} --local-dir DIRECTORY` (pip install huggingface_hub), "
                             "then use DIRECTORY instead of the name",

@@ -34,8 +34,7 @@ std::string path_in(const std::string& folder, const char* file) {
 }
 
 bool is_peft(const std::string& folder) {
-  std::error_code ignored;
-  return fs::exists(path_in(folder, kPeftConfig), ignored);
+  return exists_at(path_in(folder, kPeftConfig));
 }
 
 PeftJson read_peft_config(const std::string& folder) {
@@ -153,15 +152,14 @@ std::int64_t modules_in(const SafetensorsFile& file, const PublishedPieces& map)
 
 std::string base_folder(const std::string& folder) {
   if (!is_peft(folder)) return folder;
-  std::error_code ignored;
-  if (fs::exists(path_in(folder, "config.json"), ignored))
+  if (exists_at(path_in(folder, "config.json")))
     refuse_peft(folder, "the folder has both adapters and a whole model (config.json)",
                 "separate folders");
   const PeftJson name = read_peft_config(folder).value("base_model_name_or_path", PeftJson());
   if (name.is_string())
     for (const fs::path& path :
          {fs::path(name.get<std::string>()), fs::path(folder) / name.get<std::string>()})
-      if (fs::exists(path / "config.json", ignored)) return path.string();
+      if (exists_at(path / "config.json")) return path.string();
   refuse_peft(
       folder,
       fmt::format("base_model_name_or_path = {} is not a folder with config.json; models are "
@@ -175,7 +173,7 @@ void adopt_peft(RunConfig& config) {
   if (!is_peft(folder)) return;
   const PeftJson json = read_peft_config(folder);
   require_plain(json, folder);
-  if (std::error_code ignored; !fs::exists(path_in(folder, kPeftWeights), ignored))
+  if (!exists_at(path_in(folder, kPeftWeights)))
     throw_input("the folder has no adapter_model.safetensors", folder,
                 "a folder with this file; .bin files are not read");
   const SafetensorsFile file(path_in(folder, kPeftWeights));
@@ -270,8 +268,7 @@ namespace {
 /// The folder of the base model for peft; empty, with a warning, if there is none.
 std::string exported_base(const RunConfig& config) {
   const std::string base = config.model.from.empty() ? "" : base_folder(config.model.from);
-  std::error_code ignored;
-  if (!base.empty() && fs::exists(path_in(base, "config.json"), ignored)) return base;
+  if (!base.empty() && exists_at(path_in(base, "config.json"))) return base;
   log::warn(
       "the adapters' base model is not in a folder that peft can load: base_model_name_or_path "
       "stays empty");

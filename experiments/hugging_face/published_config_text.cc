@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 
 #include "core/error.h"
@@ -124,8 +123,7 @@ void erase(PublishedJson& file, std::string_view key) {
 
 /// The config.json that the model of a run came with; nullopt if it came without one.
 std::optional<PublishedConfig> kept_config(const RunConfig& config) {
-  if (std::error_code error; !std::filesystem::exists(kept_folder(config) + "/config.json", error))
-    return std::nullopt;
+  if (!exists_at(kept_folder(config) + "/config.json")) return std::nullopt;
   return read_published_config(kept_folder(config));
 }
 
@@ -181,7 +179,7 @@ std::string kept_folder(const RunConfig& config) {
 
 void keep_published_config(const std::string& folder, const RunConfig& config) {
   const std::string path = folder + "/config.json";
-  if (std::error_code error; !std::filesystem::exists(path, error)) return;
+  if (!exists_at(path)) return;
   make_directories(kept_folder(config));
   std::string text = read_file(path, kMostConfigBytes);
   // Without model_type, the type is derived from the tensors, which are not kept.
@@ -191,7 +189,7 @@ void keep_published_config(const std::string& folder, const RunConfig& config) {
   }
   atomic_replace(kept_folder(config) + "/config.json", text);
   for (const char* other : {kGenerationConfig, kPreprocessorConfig})
-    if (std::error_code error; std::filesystem::exists(fmt::format("{}/{}", folder, other), error))
+    if (exists_at(fmt::format("{}/{}", folder, other)))
       atomic_replace(fmt::format("{}/{}", kept_folder(config), other),
                      read_file(fmt::format("{}/{}", folder, other), kMostConfigBytes));
 }

@@ -14,6 +14,7 @@
 #include "experiments/run/planning.h"
 #include "experiments/run/run_checkpoint.h"
 #include "io/checkpoint/checkpoint_commit.h"
+#include "io/file.h"
 #include "io/run_files.h"
 #include "models/hugging_face.h"
 #include "models/optimizer.h"
@@ -25,26 +26,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool exists_in(const fs::path& folder, const char* name) {
-  std::error_code ignored;
-  return fs::exists(folder / name, ignored);
-}
-
 /// The directory at `path`, or the checkpoint if `path` is a file in one, such as the manifest;
 /// nullopt if `path` does not exist.
 std::optional<fs::path> directory_named(const std::string& path) {
-  std::error_code ignored;
   fs::path folder = fs::path(path).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
-  if (fs::is_directory(folder, ignored)) return folder;
+  if (is_folder(folder)) return folder;
   const fs::path above = folder.has_parent_path() ? folder.parent_path() : ".";
-  if (fs::exists(folder, ignored) && exists_in(above, kManifestName)) return above;
+  if (exists_at(folder) && exists_at(above / kManifestName)) return above;
   return std::nullopt;
 }
 
 /// Whether `folder` is a commit, even one that has lost its manifest, which is reported separately.
 bool is_commit(const fs::path& folder) {
-  return exists_in(folder, kManifestName) || folder.filename().string().starts_with("step-");
+  return exists_at(folder / kManifestName) || folder.filename().string().starts_with("step-");
 }
 
 /// The directory of the run that contains `named`.
@@ -52,7 +47,7 @@ std::optional<fs::path> directory_of_run(const fs::path& named) {
   fs::path folder = fs::absolute(named).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
   for (int up = 0; up < 3 && folder.has_relative_path(); ++up, folder = folder.parent_path())
-    if (exists_in(folder, kConfigFile)) return folder;
+    if (exists_at(folder / kConfigFile)) return folder;
   return std::nullopt;
 }
 
@@ -103,7 +98,7 @@ std::optional<StoredRun> find_stored_run(const std::string& path) {
   run.directory = directory->string();
   read_run_directory(run.directory, run.config);
   validate(run.config);
-  const bool whole = exists_in(*named, kConfigFile);
+  const bool whole = exists_at(*named / kConfigFile);
   run.checkpoints = whole ? checkpoint_directory(run.config) : named->string();
   run.choice.chosen = whole ? Chosen::best : Chosen::newest;
   return run;
@@ -114,10 +109,9 @@ void refuse_stored(const std::string& path, const std::string& instead) {
   if (named && (is_commit(*named) || newest_commit(named->string())))
     throw_input("no config.toml here or in a parent directory", path,
                 "a checkpoint inside the directory of its run");
-  std::error_code ignored;
-  throw_input(
-      fs::exists(path, ignored) ? "neither a run nor a checkpoint" : "no such file or directory",
-      path, instead + "a run directory, a checkpoint (step-...) or a directory of checkpoints");
+  throw_input(exists_at(path) ? "neither a run nor a checkpoint" : "no such file or directory",
+              path,
+              instead + "a run directory, a checkpoint (step-...) or a directory of checkpoints");
 }
 
 StoredRun require_stored_run(const std::string& path) {
@@ -148,7 +142,7 @@ std::string untied_table(const CheckpointReader& checkpoint, const RunConfig& co
 std::string stored_commit(const std::string& path) {
   const std::optional<fs::path> named = directory_named(path);
   if (named && is_commit(*named)) return named->string();
-  if (named && !exists_in(*named, kConfigFile))  // works without a run
+  if (named && !exists_at(*named / kConfigFile))  // works without a run
     if (const auto newest = newest_commit(named->string())) return newest->path;
   const StoredRun run = require_stored_run(path);
   if (const auto newest = newest_commit(run.checkpoints)) return newest->path;

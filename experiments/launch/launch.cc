@@ -169,7 +169,7 @@ CacheRoom room_of_cache(const RunConfig& config, const ModelSpec& model,
 /// Whether the run's schedule file, as it is now, can be executed by this many ranks.
 bool file_fits(const std::string& path, const RunConfig& config, int world) {
   const Layout& layout = config.parallel.layout;
-  if (std::error_code ignored; !std::filesystem::is_regular_file(path, ignored)) return false;
+  if (!is_file(path)) return false;
   if (!layout.pipelines.empty()) return rank_count(layout) == world;
   return fitting_replicas(read_schedule_file(path), world, config.batch.microbatches) > 0;
 }

@@ -1,4 +1,5 @@
 #include "experiments/machine/machine.h"
+#include "io/file.h"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -193,8 +194,7 @@ std::optional<std::uint64_t> disk_free(const std::string& path) {
 
 bool writable(const std::string& path) {
   const fs::path place = existing_parent(path);
-  std::error_code error;
-  return fs::is_directory(place, error) && access(place.c_str(), W_OK | X_OK) == 0;
+  return is_folder(place) && access(place.c_str(), W_OK | X_OK) == 0;
 }
 
 }  // namespace concertina

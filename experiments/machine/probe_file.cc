@@ -23,9 +23,7 @@ std::filesystem::path absolute_path(const std::string& path) {
 
 ProbeFile::ProbeFile(const std::string& path) {
   std::filesystem::path place = absolute_path(path);
-  for (std::error_code error;
-       !std::filesystem::is_directory(place, error) && place.has_relative_path();
-       place = place.parent_path())
+  for (; !is_folder(place) && place.has_relative_path(); place = place.parent_path())
     below_ = below_.empty() ? place.filename() : place.filename() / below_;
   std::random_device random;  // a name that no host has cached as missing
   const std::string name = fmt::format("ranks-{:08x}{:08x}.tmp", random(), random());

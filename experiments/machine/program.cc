@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "core/version.h"
+#include "io/file.h"
 
 namespace concertina {
 namespace {
@@ -30,9 +31,8 @@ std::string find_start() {
   if (file.filename().string().starts_with("ld-linux"))
     return fs::absolute(program_invocation_name);
   const fs::path script = file.parent_path() / "../../bin" / file.filename();
-  std::error_code unknown;
   const bool packaged = file.parent_path().filename() == file.filename();  // lib/concertina/
-  return packaged && fs::exists(script, unknown) ? fs::canonical(script).string() : file.string();
+  return packaged && exists_at(script) ? fs::canonical(script).string() : file.string();
 }
 
 /// The build-id in the notes at [begin, end), in hexadecimal; empty if there is none.
@@ -90,11 +90,10 @@ std::string executable_of(const std::string& program) {
 
 fs::path shipped_folder(const std::string& name) {
   const fs::path bin = fs::path(own_program()).parent_path();
-  std::error_code unknown;
   for (const fs::path& folder :
        {bin / "../share/concertina" / name, bin / "../../experiments" / name,
         bin / "../../../experiments" / name, fs::path(CONCERTINA_EXPERIMENTS) / name})
-    if (fs::is_directory(folder, unknown)) return folder.lexically_normal();
+    if (is_folder(folder)) return folder.lexically_normal();
   return {};
 }
 

@@ -1,6 +1,5 @@
 #include "experiments/machine/stall_report.h"
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -9,6 +8,7 @@
 #include "core/log.h"
 #include "experiments/machine/fault_log.h"
 #include "experiments/machine/output.h"
+#include "io/file.h"
 #include "io/metrics.h"
 #include "parallel/comm/mpi_environment.h"
 
@@ -33,7 +33,7 @@ nlohmann::ordered_json stall_json(const Stall& stall) {
 
 void report_stall(const Stall& stall, const std::string& events) {
   stall.ends ? log::error("{}", report_of(stall)) : log::warn("{}", report_of(stall));
-  if (std::error_code absent; events.empty() || !std::filesystem::exists(events, absent)) return;
+  if (events.empty() || !exists_at(events)) return;
   append_line(events, stall_json(stall));
 }
 

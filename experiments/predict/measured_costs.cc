@@ -218,10 +218,9 @@ MeasuredCosts measured_from_json(const nlohmann::json& json, const std::string& 
 }
 
 CostSource read_costs(const std::string& path) {
-  std::error_code error;
-  const bool directory = std::filesystem::is_directory(path, error);
+  const bool directory = is_folder(path);
   const std::string file = directory ? run_file(path, kCostsFile) : path;
-  if (!std::filesystem::exists(file, error))
+  if (!exists_at(file))
     throw_input(
         directory ? "this run has no costs.json: no launch has finished yet" : "no such file", file,
         kCostsFileHint);

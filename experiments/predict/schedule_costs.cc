@@ -59,9 +59,7 @@ bool is_stage_costs_file(const std::string& path) {
 /// The rows of the file. Throws Error{bad_input} naming `path:line` for a malformed file or a cell
 /// that is not a valid cost (parallel/predict/machine.h).
 std::vector<StageCosts> read_stage_costs(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error))
-    throw_input("no such cost file", path, kStageCostsHint);
+  if (!exists_at(path)) throw_input("no such cost file", path, kStageCostsHint);
   std::string text = read_input_file(path, kMostStageCostsBytes, kStageCostsHint);
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // written by spreadsheets
   if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());

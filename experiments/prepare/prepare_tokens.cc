@@ -233,7 +233,7 @@ TokenFileInfo join_chunks(Communicator& world, const RankShare& share, std::uint
 
 /// Locks `out`, so that only one process at a time prepares it.
 FileLock open_parts(const std::string& out, const std::string& folder) {
-  if (std::error_code error; std::filesystem::exists(out, error))
+  if (exists_at(out))
     throw_input("the file already exists", out, "another --out, or remove the file");
   make_directories(folder);
   return {folder + "/lock", "this token file", "wait until the other process has finished"};

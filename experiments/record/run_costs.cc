@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "core/error.h"
 #include "core/step_history.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/predict/measured_costs.h"
 #include "experiments/run/planning.h"
+#include "io/file.h"
 #include "io/run_files.h"
 #include "parallel/plan/plan_index.h"
 #include "parallel/predict/plan_costs.h"
@@ -91,7 +91,7 @@ void set_ranks(const std::vector<RankMeans>& means, Costs& costs) {
 
 KnownCosts known_costs(const std::string& directory, const Layout& layout, const Plan& plan) {
   const std::string path = run_file(directory, kCostsFile);
-  if (std::error_code error; !std::filesystem::exists(path, error))
+  if (!exists_at(path))
     return {{}, "the run has no costs.json, which a launch writes when it ends"};
   try {
     const CostSource source = read_costs(path);

@@ -34,8 +34,7 @@ std::string free_name(const std::string& path) {
 }  // namespace
 
 std::int64_t last_step_in(const std::string& path) {
-  std::error_code ignored;
-  if (!stdfs::is_regular_file(path, ignored)) return 0;
+  if (!is_file(path)) return 0;
   const File file = open_regular(path, FilePlace::logged);
   const std::uint64_t size = file.size();
   std::string text(std::min(size, kTail), '\0');
@@ -54,8 +53,7 @@ RunHistory read_history(const std::string& directory) {
   RunHistory history;
   history.steps = last_step_in(run_file(directory, kMetricsFile));
   const std::string path = run_file(directory, kConfigFile);
-  std::error_code ignored;
-  if (!stdfs::is_regular_file(path, ignored)) return history;
+  if (!is_file(path)) return history;
   try {
     RunConfig config;
     read_config_file(path, config);

@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "core/error.h"
 #include "core/text/number_text.h"
 #include "experiments/run/run_identity.h"
 #include "io/checkpoint/checkpoint_commit.h"
+#include "io/file.h"
 
 namespace concertina {
 
@@ -27,8 +26,7 @@ std::optional<OpenCommit> open_best(const std::string& checkpoints) {
     const std::optional<BestCommit> best = best_commit_of(newest->manifest.metadata);
     if (!best || best->step == newest->manifest.step) return newest;
     const std::string path = checkpoints + "/" + commit_name(best->step);
-    std::error_code absent;
-    if (std::filesystem::exists(path, absent)) return OpenCommit{path, open_manifest(path)};
+    if (exists_at(path)) return OpenCommit{path, open_manifest(path)};
     // A run in progress may have saved a better one and removed this one in the meantime.
     if (seen == newest->manifest.step)
       throw_input(fmt::format("the run's best checkpoint by {}, of step {}, is missing", best->by,

@@ -3,7 +3,6 @@
 #include <toml++/toml.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <sstream>
 
 #include "experiments/config/config_keys.h"
@@ -41,8 +40,7 @@ std::map<std::string, std::string> keys_of(const std::string& toml) {
 std::map<std::string, std::string> keys_of_run(const std::string& directory) {
   constexpr std::uint64_t kMostConfigBytes = 16 << 20;
   const std::string config = run_file(directory, kConfigFile);
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(config, error)) return {};
+  if (!is_file(config)) return {};
   return keys_of(read_file(config, kMostConfigBytes, FilePlace::logged));
 }
 

@@ -15,6 +15,7 @@
 #include "experiments/study/results.h"
 #include "experiments/study/study_folder.h"
 #include "experiments/study/trial_record.h"
+#include "io/file.h"
 #include "io/run_files.h"
 
 namespace concertina {
@@ -22,20 +23,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_file(const std::string& directory, const char* name) {
-  std::error_code error;
-  return fs::is_regular_file(run_file(directory, name), error);
+bool has_file(const std::string& directory, const char* name) {
+  return is_file(run_file(directory, name));
 }
 
 bool is_run(const std::string& directory) {
-  return is_file(directory, kMetricsFile) || is_file(directory, kConfigFile);
+  return has_file(directory, kMetricsFile) || has_file(directory, kConfigFile);
 }
 
 /// The runs in `folder` or one level below.
 std::vector<std::string> runs_in(const std::string& folder, bool below = true) {
   if (is_run(folder)) return {folder};
   std::vector<std::string> runs;
-  if (is_file(folder, kStudyFile)) {
+  if (has_file(folder, kStudyFile)) {
     for (const TrialRecord& trial : read_study(folder).trials)
       if (!trial.directory.empty() && is_run(trial.directory)) runs.push_back(trial.directory);
     return runs;
@@ -51,7 +51,7 @@ std::vector<std::string> runs_in(const std::string& folder, bool below = true) {
 std::vector<std::string> all_runs(const std::vector<std::string>& folders) {
   std::vector<std::string> runs;
   for (const std::string& folder : folders) {
-    if (std::error_code error; !fs::exists(folder, error))
+    if (!exists_at(folder))
       throw_input("no such file or directory", folder, "runs/NAME, or the folder of a study");
     const std::vector<std::string> found = runs_in(fs::path(folder).lexically_normal().string());
     if (found.empty())
@@ -98,12 +98,12 @@ TrialRecord record_of(int number, const std::string& directory, std::string name
   const RunLog log = read_log(directory);
   if (log.metrics.empty())
     throw_input("the run has not trained any steps", directory, "a run with a metrics.jsonl");
-  if (!is_file(directory, kResultFile)) {
+  if (!has_file(directory, kResultFile)) {
     record.metrics["steps"] = log.metrics.back().step;
     name += fmt::format(" (at step {:.0f})", log.metrics.back().step);
   }
   harvest(record);
-  if (!is_file(directory, kConfigFile)) record.facts[kNoConfig] = "none";
+  if (!has_file(directory, kConfigFile)) record.facts[kNoConfig] = "none";
   record.settings.emplace_back(kRunColumn, std::move(name));
   return record;
 }
@@ -140,7 +140,7 @@ StudyResults read_runs(const std::vector<std::string>& folders) {
   for (std::size_t r = 0; r < runs.size(); ++r) {
     const int number = static_cast<int>(r) + 1;
     results.trials.push_back(record_of(number, runs[r], names[r]));
-    if (is_file(runs[r], kConfigFile)) configs[number] = keys_of_run(runs[r]);
+    if (has_file(runs[r], kConfigFile)) configs[number] = keys_of_run(runs[r]);
   }
   results.loose = true;
   results.axes = differing_keys(configs);
@@ -156,7 +156,7 @@ StudyResults read_runs(const std::vector<std::string>& folders) {
 }
 
 StudyResults read_study_or_runs(const std::vector<std::string>& folders) {
-  const bool study = folders.size() == 1 && !is_run(folders[0]) && is_file(folders[0], kStudyFile);
+  const bool study = folders.size() == 1 && !is_run(folders[0]) && has_file(folders[0], kStudyFile);
   return study ? read_study(folders[0]) : read_runs(folders);
 }
 

@@ -137,8 +137,7 @@ void StudyFolder::claim(const StudySpec& spec, const std::string& toml) {
 }
 
 void StudyFolder::require_there() const {
-  std::error_code error;
-  if (!fs::exists(paths_.study(), error))
+  if (!exists_at(paths_.study()))
     throw_failure(
         "the study's folder was removed or moved while the study ran", paths_.root,
         "rerun the same command, or restore the folder and run `study run` with its path");

@@ -39,7 +39,7 @@ int count_requeue(const std::string& trial) {
   const std::string path = requeues_of(trial);
   std::int64_t before = 0;
   int launches = 0;
-  if (std::error_code error; std::filesystem::is_regular_file(path, error)) {
+  if (is_file(path)) {
     const auto json = parse_json(read_file(path, kMostRequeueBytes));
     if (json.is_object() && json.value("/step"_json_pointer, nlohmann::json()).is_number() &&
         json.value("/launches"_json_pointer, nlohmann::json()).is_number()) {

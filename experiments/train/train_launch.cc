@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <span>
 
@@ -25,6 +24,7 @@
 #include "experiments/run/run_identity.h"
 #include "io/checkpoint/checkpoint_commit.h"
 #include "io/datasets/split_files.h"
+#include "io/file.h"
 #include "io/run_files.h"
 #include "parallel/comm/communicator.h"
 
@@ -200,9 +200,7 @@ void TrainLaunch::restore_selection() {
   selection.restore(progress.value(kBestKey, nlohmann::json()));
   const bool lacks = from_first(world, [&]() -> nlohmann::json {
     if (!selection.keeps() || !selection.best()) return false;
-    std::error_code absent;
-    return !std::filesystem::exists(checkpoints + "/" + commit_name(selection.best()->step),
-                                    absent);
+    return !exists_at(checkpoints + "/" + commit_name(selection.best()->step));
   });
   if (!lacks) return;
   if (leads())

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "core/text/number_text.h"
 #include "experiments/config/config_environment.h"
 #include "experiments/predict/plan_report.h"
@@ -12,6 +10,7 @@
 #include "experiments/run/devices.h"
 #include "experiments/run/planning.h"
 #include "io/datasets/split_files.h"
+#include "io/file.h"
 #include "io/run_files.h"
 #include "parallel/simulate/simulate.h"
 
@@ -27,8 +26,7 @@ std::int64_t steps_left(const TrainLaunch& launch) {
 }
 
 std::string run_text(const TrainLaunch& launch) {
-  std::error_code ignored;
-  const bool there = std::filesystem::exists(run_file(launch.directory, kConfigFile), ignored);
+  const bool there = exists_at(run_file(launch.directory, kConfigFile));
   return launch.directory + (there ? " (exists)" : " (new)");
 }
 

@@ -192,8 +192,7 @@ std::vector<Commit> list_commits(const std::string& checkpoints) {
   std::vector<Commit> commits;
   for (const std::string& name : names_in(checkpoints)) {
     const std::string path = checkpoints + "/" + name;
-    std::error_code error;
-    if (const auto step = step_of(name); step && stdfs::is_directory(path, error)) {
+    if (const auto step = step_of(name); step && is_folder(path)) {
       if (is_own(path))
         commits.push_back({*step, path});
       else

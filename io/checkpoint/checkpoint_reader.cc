@@ -150,7 +150,7 @@ std::optional<OpenCommit> open_newest(const std::string& checkpoints) {
       return OpenCommit{commit->path, open_manifest(commit->path)};
     } catch (const Error& error) {
       // The run that owns it may have removed it: look for a newer one.
-      if (std::error_code absent; !std::filesystem::exists(commit->path, absent)) continue;
+      if (!exists_at(commit->path)) continue;
       throw_input("the newest checkpoint cannot be used: " + error.message(), error.where(),
                   recovery_advice(commit->path));
     }

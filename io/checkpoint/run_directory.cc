@@ -52,7 +52,7 @@ bool is_id(const std::string& text) {
 }
 
 std::optional<RunIdentity> read_owner(const std::string& path) {
-  if (std::error_code error; !stdfs::exists(path, error)) return std::nullopt;
+  if (!exists_at(path)) return std::nullopt;
   const Json json = parse_json<Json>(read_file(path, 1 << 16));
   const auto text = [&](const char* key) {
     return json.is_object() && json.contains(key) && json[key].is_string()
@@ -162,7 +162,7 @@ void require_writable(const std::string& path) {
 
 std::string read_run_id(const std::string& directory) {
   const std::string path = directory + kRunId;
-  if (std::error_code error; !stdfs::is_regular_file(path, error)) return {};
+  if (!is_file(path)) return {};
   std::string text = read_file(path, 4096);
   text.erase(std::find(text.begin(), text.end(), '\n'), text.end());
   return is_id(text) ? text : std::string();
@@ -183,16 +183,14 @@ std::string read_run_key(const std::string& directory) {
 }
 
 bool RunDirectory::exists(const std::string& root, const std::string& name) {
-  std::error_code error;
-  return stdfs::is_regular_file(run_file(checked_path(root, name), kConfigFile), error);
+  return is_file(run_file(checked_path(root, name), kConfigFile));
 }
 
 void RunDirectory::require_usable(const std::string& root, const std::string& name) {
   stdfs::path path = stdfs::absolute(checked_path(root, name));
-  std::error_code error;
-  if (stdfs::exists(path, error) && !exists(root, name)) require_own(path.string());
-  while (!stdfs::exists(path, error) && path.has_relative_path()) path = path.parent_path();
-  const bool directory = stdfs::is_directory(path, error);
+  if (exists_at(path) && !exists(root, name)) require_own(path.string());
+  while (!exists_at(path) && path.has_relative_path()) path = path.parent_path();
+  const bool directory = is_folder(path);
   if (directory && ::access(path.c_str(), W_OK | X_OK) == 0) return;
   const int code = directory ? errno : ENOTDIR;
   throw Error(Exit::bad_input, fmt::format("cannot write here: {}", std::strerror(code)),
@@ -215,8 +213,7 @@ RunDirectory::~RunDirectory() {
 RunDirectory::RunDirectory(const std::string& root, const std::string& name,
                            const std::string& checkpoints)
     : RunDirectory(Place{checked_path(root, name), checkpoints}) {
-  std::error_code error;
-  const bool is_new = !stdfs::exists(path_, error);
+  const bool is_new = !exists_at(path_);
   make_directories(path_);
   existing_ = exists(root, name);
   if (!existing_) require_own(path_);

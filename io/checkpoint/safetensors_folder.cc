@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "io/file.h"
 #include "io/strict_json.h"
 
 namespace concertina {
@@ -43,29 +44,26 @@ std::vector<std::size_t> file_ends(const std::vector<StoredTensor>& tensors, std
 
 bool has_safetensors(const std::string& folder) {
   return std::ranges::any_of(std::array{kSafetensors, kSafetensorsIndex}, [&](const char* file) {
-    std::error_code ignored;
-    return std::filesystem::exists(std::filesystem::path(folder) / file, ignored);
+    return exists_at(std::filesystem::path(folder) / file);
   });
 }
 
 SafetensorsFolder::SafetensorsFolder(const std::string& folder) : folder_(folder) {
   const fs::path single = fs::path(folder) / kSafetensors;
   const std::string index_path = (fs::path(folder) / kSafetensorsIndex).string();
-  std::error_code ignored;
-  if (fs::exists(single, ignored)) {
+  if (exists_at(single)) {
     files_.push_back(std::make_unique<SafetensorsFile>(single.string()));
     for (const auto& [name, tensor] : files_[0]->tensors()) places_[name] = files_[0].get();
     return;
   }
   for (const char* pickle : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
-    if (const fs::path path = fs::path(folder) / pickle;
-        !fs::exists(index_path, ignored) && fs::exists(path, ignored))
+    if (const fs::path path = fs::path(folder) / pickle; !exists_at(index_path) && exists_at(path))
       throw_input("the weights are a pickle, which can run arbitrary code when loaded",
                   path.string(),
                   fmt::format("convert them to safetensors without executing any code: "
                               "python3 experiments/prepare/weights_import.py {}",
                               folder));
-  if (!fs::exists(index_path, ignored))
+  if (!exists_at(index_path))
     throw_input("found neither model.safetensors nor an index of several files", folder,
                 "use a folder written by transformers' save_pretrained()");
   const nlohmann::json index = parse_strict_object(read_file(index_path, kMostIndex), index_path);
@@ -78,7 +76,7 @@ SafetensorsFolder::SafetensorsFolder(const std::string& folder) : folder_(folder
       refuse_entry(name, "is not in a file of this folder", index_path, "use a plain file name");
     const SafetensorsFile*& place = opened[file_name];
     if (place == nullptr) {
-      if (!fs::is_regular_file(fs::path(folder) / file_name, ignored))
+      if (!is_file(fs::path(folder) / file_name))
         refuse_entry(name, fmt::format("should be in {}, which does not exist", file_name),
                      index_path, "add all files listed in the index");
       files_.push_back(std::make_unique<SafetensorsFile>((fs::path(folder) / file_name).string()));

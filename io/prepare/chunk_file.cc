@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <filesystem>
 #include <limits>
 
 #include "core/error.h"
@@ -37,7 +36,7 @@ void save_chunk(const std::string& path, const std::string& key, const ChunkToke
 
 FoundChunk load_chunk(const std::string& path, const std::string& key, int width) {
   FoundChunk found;
-  if (std::error_code error; !std::filesystem::exists(path, error)) return found;
+  if (!exists_at(path)) return found;
   const std::string bytes = read_file(path, std::numeric_limits<std::uint64_t>::max());
   found.state = ChunkState::damaged;
   if (bytes.size() < kFixed) return found;

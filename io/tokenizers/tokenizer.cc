@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "io/file.h"
 #include "io/tokenizers/tokenizer_files.h"
 #include "tokenizer_table.h"
 
@@ -21,9 +22,7 @@ std::shared_ptr<const Tokenizer> or_bytes(std::shared_ptr<const Tokenizer> token
 
 bool names_tokenizer_files(const std::string& choice) {
   if (choice == kBytesTokenizer) return false;
-  std::error_code ignored;
-  return choice.find_first_of("/.") != std::string::npos ||
-         std::filesystem::exists(choice, ignored);
+  return choice.find_first_of("/.") != std::string::npos || exists_at(choice);
 }
 
 namespace {

@@ -17,17 +17,15 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string existing(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored) ? path.string() : "";
+  return is_file(path) ? path.string() : "";
 }
 
 }  // namespace
 
 TokenizerFiles::TokenizerFiles(const std::string& choice, const std::string& where)
     : choice_(choice) {
-  std::error_code ignored;
-  is_folder_ = fs::is_directory(choice_, ignored);
-  if (!is_folder_ && !fs::exists(choice_, ignored))
+  is_folder_ = is_folder(choice_);
+  if (!is_folder_ && !exists_at(choice_))
     throw_input(fmt::format("no such file or folder: '{}'", choice), where,
                 "use \"bytes\", or the path of a tokenizer");
   description_path_ = file("tokenizer.json");

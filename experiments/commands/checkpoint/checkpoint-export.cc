@@ -47,9 +47,8 @@ constexpr const char* kForceExport = "another --out, or --force to replace it";
 
 /// Returns the model's path: FILE.onnx, or model.onnx in the directory `out`, which is created.
 std::string model_file(const std::string& out) {
-  std::error_code error;
-  const bool file = fs::path(out).extension() == ".onnx" && !fs::is_directory(out, error);
-  if (!file && fs::exists(out, error) && !fs::is_directory(out, error))
+  const bool file = fs::path(out).extension() == ".onnx" && !is_folder(out);
+  if (!file && exists_at(out) && !is_folder(out))
     throw_input("not a directory, and the name does not end in .onnx", out,
                 "--out DIRECTORY or --out FILE.onnx");
   if (!file) make_directories(out);

@@ -80,8 +80,7 @@ int run_train_tokenizer(const TrainTokenizerOptions& options) {
   require_options(options);
   const std::string path = (std::filesystem::path(options.out) / "tokenizer.json").string();
   require_nothing_at(path, "another --out");
-  if (std::error_code error; std::filesystem::exists(options.out, error) &&
-                             !std::filesystem::is_directory(options.out, error))
+  if (exists_at(options.out) && !is_folder(options.out))
     throw_input("not a directory", options.out, "--out DIRECTORY, existing or new");
   const auto start = std::chrono::steady_clock::now();
   const WordPattern pattern(options.pattern == "gpt2" ? WordPattern::gpt2() : WordPattern::llama3(),

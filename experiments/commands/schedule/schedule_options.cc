@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <tuple>
 
@@ -11,6 +10,7 @@
 #include "core/text/nearest.h"
 #include "experiments/config/schedule_file.h"
 #include "experiments/machine/machine.h"
+#include "io/file.h"
 #include "parallel/generate/one_replica.h"
 #include "parallel/generate/passes.h"
 #include "parallel/predict/machine.h"
@@ -56,7 +56,7 @@ void require_agreement(const ScheduleOptions& options, const ScheduleFile& file)
 
 /// Reads the schedule as `train` would.
 Planned read(const ScheduleOptions& options) {
-  if (std::error_code error; !std::filesystem::exists(options.schedule, error)) {
+  if (!exists_at(options.schedule)) {
     throw_input(
         fmt::format("'{}' is neither a schedule nor a file", options.schedule), "command line",
         one_of(nearest_word(options.schedule, names_of(schedules())), names_of(schedules())) +
@@ -135,9 +135,7 @@ void add_grid_option(CLI::App& app, bool& grid) {
 
 ScheduleCosts costs_of(const ScheduleOptions& options) {
   // A path may contain a comma.
-  std::error_code error;
-  if (std::filesystem::exists(options.costs, error))
-    return ScheduleCosts({options.costs}, options.links);
+  if (exists_at(options.costs)) return ScheduleCosts({options.costs}, options.links);
   return ScheduleCosts(CLI::detail::split(options.costs, ','), options.links);
 }
 

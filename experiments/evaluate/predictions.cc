@@ -13,12 +13,12 @@ std::unique_ptr<Predictions> make_predictions(const RunConfig& config, std::span
     return std::ranges::find(reads, name, &Field::name) != reads.end();
   };
   const auto classes = static_cast<std::size_t>(config.model.classes);
-  if (has("label")) return class_predictions(std::move(dataset), split, classes);
+  if (has("label") || has("tags"))
+    return class_predictions(std::move(dataset), split, /*words=*/!has("label"), classes);
   if (has("scores"))
     return score_predictions(
         std::move(dataset), split, classes,
         task_of(config.model.family, config.model.task).targets == TargetKind::labels);
-  if (has("tags")) return tag_predictions(std::move(dataset), split, classes);
   const QuestionAnswers* questions = dataset->questions();
   if (has("start") && questions != nullptr)
     return span_predictions(std::move(dataset), *questions, split);

@@ -1,3 +1,4 @@
+#include "io/tokenizers/stages.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +8,6 @@
 #include "io/tokenizers/byte_pairs.h"
 #include "io/tokenizers/characters/json_rules.h"
 #include "io/tokenizers/characters/unicode.h"
-#include "io/tokenizers/stages.h"
 
 namespace concertina {
 namespace {

@@ -1,14 +1,73 @@
+#include "io/tokenizers/stages.h"
+
+#include <xxhash.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
 
 #include "core/error.h"
 #include "io/sha256.h"
 #include "io/tokenizers/characters/unicode.h"
-#include "io/tokenizers/stages.h"
-#include "io/tokenizers/word_memory.h"
 
 namespace concertina {
 namespace {
+
+/// A cache of the tokens of words, since words recur in texts. It is direct-mapped: a word replaces
+/// the one in the same hash slot. Not thread-safe.
+class WordMemory {
+ public:
+  /// Appends the tokens of `word` according to `model`.
+  void encode(const WordModel& model, std::string_view word, std::vector<std::int32_t>& tokens) {
+    Word& place = words_[XXH3_64bits(word.data(), word.size()) % kPlaces];
+    if (place.size == word.size() &&
+        std::memcmp(place.bytes.data(), word.data(), word.size()) == 0) {
+      tokens.insert(tokens.end(), place.tokens.begin(), place.tokens.begin() + place.count);
+      return;
+    }
+    const std::size_t before = tokens.size();
+    model.encode(word, tokens);
+    const std::size_t count = tokens.size() - before;
+    if (word.size() > place.bytes.size() || count > place.tokens.size()) return;
+    place.size = static_cast<std::uint8_t>(word.size());
+    std::ranges::copy(word, place.bytes.begin());
+    std::copy(tokens.end() - static_cast<std::ptrdiff_t>(count), tokens.end(),
+              place.tokens.begin());
+    place.count = static_cast<std::int32_t>(count);
+  }
+
+ private:
+  static constexpr std::size_t kPlaces = std::size_t{1} << 16;
+  struct Word {
+    std::array<char, 23> bytes{};
+    std::uint8_t size = 0;  // 0: empty slot
+    std::array<std::int32_t, 9> tokens{};
+    std::int32_t count = 0;
+  };
+  std::vector<Word> words_ = std::vector<Word>(kPlaces);
+};
+
+/// A pool of caches that no thread is using.
+class WordMemories {
+ public:
+  /// The result returns to the pool on destruction.
+  auto lease() {
+    const auto give_back = [this](WordMemory* memory) {
+      const std::lock_guard lock(mutex_);
+      idle_.emplace_back(memory);
+    };
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) idle_.push_back(std::make_unique<WordMemory>());
+    std::unique_ptr<WordMemory, decltype(give_back)> leased(idle_.back().release(), give_back);
+    idle_.pop_back();
+    return leased;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<WordMemory>> idle_;
+};
 
 class PipelineTokenizer final : public Tokenizer {
  public:
@@ -64,10 +123,10 @@ PipelineTokenizer::PipelineTokenizer(TokenizerStages stages) : stages_(std::move
 
 void PipelineTokenizer::encode(std::string_view text, std::vector<std::int32_t>& tokens) const {
   require_utf8(text);
-  const WordMemories::Lease memory(memories_);
+  const auto memory = memories_.lease();
   const std::vector<PreTokenizer>& steps = stages_.words.steps;
   std::vector<UseStretch> uses(steps.size() + 1);
-  uses.back() = [&](Stretch word) { (*memory).encode(stages_.model, word.text, tokens); };
+  uses.back() = [&](Stretch word) { memory->encode(stages_.model, word.text, tokens); };
   for (std::size_t i = steps.size(); i-- > 0;)
     uses[i] = [&step = steps[i], &next = uses[i + 1]](Stretch part) { step.split(part, next); };
   const auto found = [&](std::int32_t id) { tokens.push_back(id); };

@@ -44,7 +44,7 @@ const std::string& PrefixDigests::hash_of(std::size_t bucket) {
   CONCERTINA_CHECK(!weights.empty(), "no weights of {}", one.name);
   hashes_[bucket] =
       sha256_hex(std::span(static_cast<const std::byte*>(weights.data), weights.bytes()));
-  if (trainer_.watchdog() != nullptr) trainer_.watchdog()->beat();
+  trainer_.beat();
   return hashes_[bucket];
 }
 

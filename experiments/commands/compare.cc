@@ -1,14 +1,8 @@
 // `concertina compare`: declares the options; the work is done in Python.
-#include "experiments/commands/group_options.h"
+#include "experiments/commands/python_command.h"
 
 namespace concertina {
 namespace {
-
-int run_compare(const CommandOptions& options) {
-  require_group_options(options);
-  require_passed_output(*options.app, "--out");
-  return run_in_python(*options.app);
-}
 
 void add_compare_options(CLI::App& app, CommandOptions& options) {
   add_group_options(app, options);
@@ -21,7 +15,7 @@ void add_compare_options(CLI::App& app, CommandOptions& options) {
 Command command_compare() {
   return make_command<CommandOptions>(
       "compare runs: configs, metrics, curves, and the first step that is not bit-identical",
-      add_compare_options, run_compare);
+      add_compare_options, run_grouped);
 }
 
 }  // namespace concertina

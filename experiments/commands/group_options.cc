@@ -1,4 +1,4 @@
-#include "experiments/commands/group_options.h"
+#include "experiments/commands/python_command.h"
 
 #include "experiments/study/results.h"
 
@@ -73,6 +73,12 @@ void add_group_options(CLI::App& app, CommandOptions& options) {
 
 void require_group_options(const CommandOptions& options) {
   options.needs("--alpha", "--equivalent", options.given("--equivalent"));
+}
+
+int run_grouped(const CommandOptions& options) {
+  require_group_options(options);
+  require_passed_output(*options.app, "--out");
+  return run_in_python(*options.app);
 }
 
 }  // namespace concertina

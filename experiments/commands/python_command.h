@@ -41,4 +41,19 @@ int call_python(const std::string& name, const std::map<std::string, std::string
 int call_python(const CLI::App& app, const nlohmann::ordered_json& data,
                 const std::map<std::string, std::string>& more = {});
 
+// Options for selecting, grouping and comparing trials (group_options.cc).
+
+/// Adds the folders of a study or of runs as positional arguments.
+void add_study_folders(CLI::App& app);
+/// Adds --equivalent and --alpha; `claim` is the default shown in the help.
+void add_equivalent_options(CLI::App& app, const std::string& claim);
+/// Adds --stopped and --mixed.
+void add_trial_options(CLI::App& app);
+/// Adds all options that select, group and compare trials.
+void add_group_options(CLI::App& app, CommandOptions& options);
+/// Throws Error{bad_input} for an option of add_group_options() that has no effect.
+void require_group_options(const CommandOptions& options);
+/// Runs a command with add_group_options() and --out in Python.
+int run_grouped(const CommandOptions& options);
+
 }  // namespace concertina

@@ -1,7 +1,7 @@
 // `concertina report`: declares the options, and computes the data about recorded steps that only
 // this program can compute (--data); Python writes the page.
 #include "core/log.h"
-#include "experiments/commands/group_options.h"
+#include "experiments/commands/python_command.h"
 #include "experiments/report/recorded_metrics.h"
 
 namespace concertina {
@@ -44,10 +44,12 @@ void add_report_options(CLI::App& app, ReportOptions& options) {
       ->default_str("0");
   app.add_flag("--data", options.metrics,
                "print the recorded steps and their predictions as JSON instead of writing a page");
-  app.add_flag_callback("--figures", [&] {
-    log::warn("--figures is now --data");
-    options.metrics = true;
-  })->group("");  // hidden from the help
+  app.add_flag_callback("--figures",
+                        [&] {
+                          log::warn("--figures is now --data");
+                          options.metrics = true;
+                        })
+      ->group("");  // hidden from the help
   add_json_option(app, options);
 }
 

@@ -130,9 +130,7 @@ void start_from_published(Trainer& trainer, const RunConfig& config) {
 StoredWeights weights_of(const std::string& commit, const Trainer& trainer,
                          const RunConfig& config) {
   StoredWeights weights(commit, config);
-  weights.on_beat([watchdog = trainer.watchdog()] {
-    if (watchdog != nullptr) watchdog->beat();
-  });
+  weights.on_beat([&trainer] { trainer.beat(); });
   return weights;
 }
 

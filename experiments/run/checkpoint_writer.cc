@@ -152,9 +152,7 @@ void CheckpointWriter::start(std::int64_t step, const nlohmann::json& identity,
 
 void CheckpointWriter::work(void (CheckpointWriter::*task)()) {
   task_.start([this, task] { (this->*task)(); }, concurrent_, partial_,
-              [this] {
-                if (trainer_.watchdog() != nullptr) trainer_.watchdog()->beat();
-              });
+              [this] { trainer_.beat(); });
 }
 
 void CheckpointWriter::write_part() {

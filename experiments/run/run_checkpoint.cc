@@ -20,14 +20,6 @@
 namespace concertina {
 namespace {
 
-/// Returns a function that reports progress to the watchdog.
-Beat beat_of(const Trainer& trainer) {
-  Watchdog* const watchdog = trainer.watchdog();
-  return [watchdog] {
-    if (watchdog != nullptr) watchdog->beat();
-  };
-}
-
 /// The commit at `path`, or the `chosen` one below it, agreed on by all ranks; nullopt if there is
 /// none. Rank 0 opens it and stores what it has read in `own`. Only the path relative to `path` is
 /// sent, because a directory's name need not be UTF-8, unlike JSON.
@@ -112,7 +104,7 @@ std::int64_t load_opened(Trainer& trainer, const std::function<OpenCommit()>& op
   std::optional<CheckpointReader> reader;
   together(world, [&] {
     reader.emplace(open());
-    reader->on_beat(beat_of(trainer));
+    reader->on_beat([&] { trainer.beat(); });
     if (average) reader->use_as_weights(std::string(kAverage));
     step = reader->manifest().step;
     const nlohmann::json& stored = reader->manifest().metadata;

@@ -33,7 +33,7 @@ std::string part_digests(const Trainer& trainer, std::size_t bucket, const Part&
   for (std::size_t i = part.first_block; i < part.last_block; ++i) {
     digests += block_digest(trainer.state(), bucket, part,
                             block_at(trainer.assignment().buckets[bucket], i));
-    if (trainer.watchdog() != nullptr) trainer.watchdog()->beat();
+    trainer.beat();
   }
   return digests;
 }

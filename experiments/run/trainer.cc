@@ -87,7 +87,7 @@ void Trainer::initialize() {
   for (std::size_t b = 0; b < weights.size(); ++b) {
     if (weights[b].empty()) continue;
     HostMirror mirror(backend_.memory(), weights[b]);
-    if (watchdog_ != nullptr) watchdog_->beat();
+    beat();
     concertina::initialize(assignment_->buckets[b], model_seed(config_), 0,
                            {mirror.host().f32(), mirror.host().count});
     mirror.upload();

@@ -130,6 +130,10 @@ class Trainer {
   /// The host index of each rank, counted from 0.
   const std::vector<int>& hosts() const { return hosts_; }
   /// May be null.
+  /// Tells the watchdog, if any, that this rank makes progress.
+  void beat() const {
+    if (watchdog_ != nullptr) watchdog_->beat();
+  }
   Watchdog* watchdog() const { return watchdog_; }
   const Backend& backend() const { return backend_; }
   /// The memory for weights and optimizer states, and the communicator that moves them.

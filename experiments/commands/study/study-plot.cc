@@ -1,5 +1,5 @@
 // `concertina study plot`: declares the options; the work is done in Python.
-#include "experiments/commands/group_options.h"
+#include "experiments/commands/python_command.h"
 
 namespace concertina {
 namespace {

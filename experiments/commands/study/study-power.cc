@@ -1,5 +1,5 @@
 // `concertina study power`: declares the options; the work is done in Python.
-#include "experiments/commands/group_options.h"
+#include "experiments/commands/python_command.h"
 #include "experiments/study/results.h"
 
 namespace concertina {
@@ -12,7 +12,8 @@ int run_study_power(const CommandOptions& options) {
 }
 
 void add_study_power_options(CLI::App& app, CommandOptions& options) {
-  add_text_option(app, "study", "STUDY.toml|FOLDER", "study file, or folder of a study that was started")
+  add_text_option(app, "study", "STUDY.toml|FOLDER",
+                  "study file, or folder of a study that was started")
       ->required();
   add_text_option(app, "--pilot", "STUDY",
                   "study from which to estimate the standard deviation of paired differences");

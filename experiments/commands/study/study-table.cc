@@ -1,15 +1,13 @@
 // `concertina study table`: declares the options; the work is done in Python.
-#include "experiments/commands/group_options.h"
+#include "experiments/commands/python_command.h"
 
 namespace concertina {
 namespace {
 
 int run_study_table(const CommandOptions& options) {
-  require_group_options(options);
   for (const char* const option : {"--format", "--cells"})
     options.excludes(option, "--json without --out", options.json && !options.given("--out"));
-  require_passed_output(*options.app, "--out");
-  return run_in_python(*options.app);
+  return run_grouped(options);
 }
 
 void add_study_table_options(CLI::App& app, CommandOptions& options) {

@@ -30,12 +30,11 @@ PublishedJson json_of(const RunConfig& config, std::string_view name) {
   });
 }
 
-void put(PublishedJson& file, std::string_view key, const PublishedJson& value) {
-  const std::size_t dot = key.find('.');
-  if (dot == std::string_view::npos)
-    file[std::string(key)] = value;
-  else
-    file[std::string(key.substr(0, dot))][std::string(key.substr(dot + 1))] = value;
+/// The place of a key in config.json, with dots between the keys of nested objects.
+PublishedJson::json_pointer place_of(std::string_view key) {
+  std::string path = fmt::format("/{}", key);
+  std::ranges::replace(path, '.', '/');
+  return PublishedJson::json_pointer(path);
 }
 
 /// The value of `key` for config.json.
@@ -110,15 +109,11 @@ bool says_all(const HuggingFace& table, const RunConfig& config) {
 }
 
 void erase(PublishedJson& file, std::string_view key) {
-  const std::size_t dot = key.find('.');
-  if (dot == std::string_view::npos) {
-    file.erase(std::string(key));
-    return;
-  }
-  const auto object = file.find(std::string(key.substr(0, dot)));
-  if (object == file.end() || !object->is_object()) return;
-  object->erase(std::string(key.substr(dot + 1)));
-  if (object->empty()) file.erase(object);
+  const PublishedJson::json_pointer place = place_of(key);
+  if (!file.contains(place)) return;
+  PublishedJson& object = file[place.parent_pointer()];
+  object.erase(place.back());
+  if (object.empty() && &object != &file) file.erase(place.parent_pointer().back());
 }
 
 /// The config.json that the model of a run came with; nullopt if it came without one.
@@ -259,10 +254,10 @@ std::string published_config_text(const RunConfig& config, const std::string& ty
   file["model_type"] = model_type;
   file["dtype"] = type;
   for (const RuleMapping& rule : table.rules)
-    put(file, rule.theirs, PublishedJson::parse(rule.value));
+    file[place_of(rule.theirs)] = PublishedJson::parse(rule.value);
   for (const KeyMapping& key : table.keys) {
     if (is_written(config, defaults, key) && key.theirs != "num_labels")
-      put(file, key.theirs, written_value(config, key));
+      file[place_of(key.theirs)] = written_value(config, key);
   }
   if (problem != std::begin(kProblemTypes) && problem != std::end(kProblemTypes))
     file["problem_type"] = problem->second;

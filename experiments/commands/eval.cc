@@ -19,6 +19,7 @@
 #include "experiments/run/run_identity.h"
 #include "io/checkpoint/checkpoint_commit.h"
 #include "io/datasets/split_files.h"
+#include "io/file.h"
 #include "models/task.h"
 
 namespace concertina {
@@ -216,15 +217,17 @@ Evaluated evaluate_run(const EvalOptions& options, MpiEnvironment& mpi, SampleLo
 
 /// Evaluates the run and --ensemble's runs in turn, each alone and all together.
 int run_ensemble(const EvalOptions& options, MpiEnvironment& mpi) {
-  if (options.sources.size() != 1)
-    throw_input("an ensemble needs one run and --ensemble's runs", "command line",
+  std::vector<std::string> runs = options.others;
+  const auto is_run = [](const std::string& source) { return is_folder(source); };
+  if (options.sources.empty() || std::ranges::count_if(options.sources, is_run) != 1 ||
+      !is_run(options.sources[0]))
+    throw_input("an ensemble needs one run, and --ensemble for each other one", "command line",
                 "concertina eval RUN --ensemble RUN");
+  runs.insert(runs.begin(), options.sources[0]);
   Ensemble ensemble;
-  std::vector<std::string> runs = options.sources;
-  runs.insert(runs.end(), options.others.begin(), options.others.end());
   for (const std::string& run : runs) {
     EvalOptions member = options;
-    member.sources = {run};
+    member.sources[0] = run;
     member.config = load(member);
     const Evaluated one = evaluate_run(member, mpi, ensemble.see());
     if (one.result.targets == 0)

@@ -150,7 +150,7 @@ for seed in 1 2 3; do
 done
 run 1 eval runs/seed1 --ensemble runs/seed2 --ensemble runs/seed3 --json
 grep "^{" out >together.json
-run 2 eval runs/seed1 --ensemble runs/seed2 --ensemble runs/seed3 --json
+run 2 eval runs/seed1 --ensemble runs/seed2 --ensemble runs/seed3 --json parallel.schedule=gpipe
 grep "^{" out | cmp - together.json || die "ensembles depend on the number of ranks"
 run 1 eval runs/seed1 --ensemble runs/seed2
 grep -q '^majority vote  *- ' out || die "no table: $(cat out)"
@@ -174,6 +174,7 @@ assert abs(report["mean"]["loss"] + np.mean(np.log(mean[at, labels]))) < 1e-6
 assert abs(report["mean"]["accuracy"] - np.mean(mean.argmax(-1) == labels)) < 1e-9
 assert abs(report["vote"]["accuracy"] - np.mean(votes.argmax(-1) == labels)) < 1e-9
 PYTHON
+refused 'an ensemble needs one run' eval runs/seed1 runs/seed2 --ensemble runs/seed3
 refused 'does not predict one class' eval runs/seed1 --ensemble runs/plain
 refused '--predictions has no effect' eval runs/seed1 --ensemble runs/seed2 --predictions x.csv
 run 1 train "${classes[@]}" data.validation=0.2 run.name=less run.steps=1

@@ -22,7 +22,7 @@ setup() { [ -f "$1/build.ninja" ] || meson setup "$@"; }
 # unit_tests FOLDER: builds the folder and runs its fast unit tests. A compiler job needs up to 3 GB here.
 unit_tests() {
   local jobs
-  jobs=$(awk -v cores="$(nproc)" '/^MemAvailable:/ { n = int($2 / 3000000); print n > cores ? cores : n < 1 ? 1 : n }' /proc/meminfo)
+  jobs=$(awk -v cores="$(nproc)" '/^MemAvailable:/ { n = int($2 / 3000000); print (n > cores ? cores : n < 1 ? 1 : n) }' /proc/meminfo)
   ninja -C "$1" -j "$jobs"
   mpi_environment
   meson test -C "$1" --no-rebuild --print-errorlogs --suite unit --no-suite slow --timeout-multiplier 5

@@ -53,7 +53,7 @@ struct Result {
     return losses == other.losses &&
            std::ranges::equal(gradients, other.gradients, [](const auto& a, const auto& b) {
              return a.size() == b.size() &&
-                    std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+                    (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
            });
   }
 };

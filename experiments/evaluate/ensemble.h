@@ -2,7 +2,6 @@
 // Invariant: equal logits give equal results in any layout.
 #pragma once
 
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>

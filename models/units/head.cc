@@ -357,7 +357,7 @@ UnitPlan head(const UnitShape& shape, const HeadSpec& spec) {
         "model.label_smoothing", "0, or a task with a single class per target");
   if (distills(shape) && spec.loss != HeadSpec::Loss::rows)
     throw_input("a teacher's logits require a task with one class per target", "distill.teacher",
-                "none, or another model.task");
+                "an empty distill.teacher, or another model.task");
   const std::int64_t rows = loss_shape(shape, spec).rows();
   double product = spec.logits.flops(rows);
   UnitPlan plan;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures on SST-2 what recipes do to the accuracy of bert-sst2.toml: averages, an ensemble, distillation, adapters, pruning, int8 weights.
+"""Measures on SST-2 what recipes do to the accuracy of bert-sst2.toml: averages, distillation, adapters, pruning, int8 weights.
 
   tests/bench/recipes.py PROGRAM SST2 [--seeds N] [--steps N]
 
 Each seed trains one model, with a moving average, and keeps its last checkpoints. Another model learns from it (distilled). Its export is
 pruned by half and fine-tuned, and so is the model itself, for as many steps: the difference is what pruning costs. The ONNX export is
 quantized by onnxruntime, calibrated on training rows. A masked-language model is pretrained once; each seed fine-tunes all of its weights
-(full), and adapters of rank 8 (lora). The ensemble is of the models of all seeds. Needs onnx, onnxruntime, numpy, scipy and pandas. Prints
+(full), and adapters of rank 8 (lora). The result `ensemble` of the catalogue combines the models of all seeds. Needs onnx, onnxruntime, numpy, scipy and pandas. Prints
 JSON: for each recipe the mean accuracy, the mean difference from its baseline with a 95% interval over the seeds, the seconds and the
 bytes."""
 import argparse
@@ -110,13 +110,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(max(1, (os.cpu_count() or 1))) as pool:
         Seed(options, 0).train("masked", 5 * options.steps, recipe="bert-sst2-masked")
         seeds = list(pool.map(lambda seed: Seed(options, seed).measure(), range(1, options.seeds + 1)))
-    result = summary(seeds)
-    runs = [f"{options.work}/{seed}/plain" for seed in range(1, options.seeds + 1)]
-    words = ["eval", runs[0], *(word for run in runs[1:] for word in ("--ensemble", run)), "--json"]
-    together = json.loads(subprocess.run([options.program, *words], check=True, capture_output=True, text=True).stdout)
-    result["ensemble"] = {"accuracy": together["mean"]["accuracy"], "of": "plain", "seconds": options.seeds * result["plain"]["seconds"],
-                          "change": together["mean"]["accuracy"] - result["plain"]["accuracy"]}
-    print(json.dumps(result))
+    print(json.dumps(summary(seeds)))
 
 
 if __name__ == "__main__":

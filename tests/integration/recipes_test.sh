@@ -123,6 +123,7 @@ grep -q '"faults": *[12],' out || die "no fault: $(cat out)"
 refused 'another run: distill.teacher' train runs/taught run.steps=8 parallel.pp=1 parallel.dp=1 distill.teacher=runs/rules
 run 1 train "${small[@]}" run.name=larger run.steps=1 model.vocab=300
 refused 'the teacher: it has 7200 logits' train "${taught[@]}" run.name=x distill.teacher=runs/larger
+refused 'require a task with one class' plan show model.task=regression distill.teacher=runs/plain --world 1
 refused 'distill.weight' train "${small[@]}" run.name=x distill.weight=0.7
 # A model that is its own teacher has nothing to learn.
 run 1 train "${taught[@]}" run.name=same model.from=runs/plain distill.weight=1 optimizer.name=sgd optimizer.weight_decay=0 \

@@ -1,14 +1,16 @@
-"""Makes the golden files of tests/models/golden_test.cc with PyTorch: python3 make_golden.py
+"""Makes the golden files of tests/models/golden_test.cc with PyTorch: python3 make_golden.py [NAME...]
 
 gradients.{json,bin}: a tiny GPT with its weights, one batch, logits, loss and every gradient,
 computed in float64. curve.{json,bin}: initial weights, batches and the loss of 200 training steps
-in float32. The .json gives each tensor's type, shape and byte offset in the little-endian .bin.
+in float32. Each .json gives each tensor's type, shape and byte offset in the little-endian .bin.
+distillation.json: the losses of 20 steps with a teacher, in float64.
 Weights are stored [in, out], as in GPT-2's checkpoints.
 """
 
 import json
 import math
 import pathlib
+import sys
 
 import numpy as np
 import torch
@@ -164,6 +166,16 @@ def make_curve():
     file.add("text", text)
     file.add("starts", starts)
 
+    losses, norms = train(config, weights, text, starts, lambda logits, batch: F.cross_entropy(
+        logits.flatten(0, 1), batch[:, 1:].flatten()))
+    file.add("losses", np.array(losses))
+    file.add("norms", np.array(norms))
+    file.write()
+    print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f}; largest gradient norm {max(norms):.3f}")
+
+
+def train(config, weights, text, starts, loss_of):
+    """Trains on the samples that begin at each row of `starts`; returns losses and gradient norms."""
     w = {name: tensor.clone().requires_grad_() for name, tensor in weights.items()}
     matrices = [t for t in w.values() if t.dim() == 2]
     vectors = [t for t in w.values() if t.dim() == 1]
@@ -172,10 +184,9 @@ def make_curve():
          {"params": vectors, "weight_decay": 0.0}],
         betas=(config["beta1"], config["beta2"]), eps=config["eps"])
     losses, norms = [], []
-    for step in range(1, steps + 1):
-        batch = torch.tensor(np.stack([text[s:s + context + 1] for s in starts[step - 1]])).long()
-        loss = F.cross_entropy(forward(config, w, batch[:, :-1]).flatten(0, 1),
-                               batch[:, 1:].flatten())
+    for step, at in enumerate(starts, 1):
+        batch = torch.tensor(np.stack([text[s:s + config["context"] + 1] for s in at])).long()
+        loss = loss_of(forward(config, w, batch[:, :-1]), batch)
         optimizer.zero_grad()
         loss.backward()
         norms.append(float(torch.nn.utils.clip_grad_norm_(w.values(), config["clip"])))
@@ -183,13 +194,40 @@ def make_curve():
             group["lr"] = learning_rate(config, step)
         optimizer.step()
         losses.append(loss.item())
-    file.add("losses", np.array(losses))
-    file.add("norms", np.array(norms))
-    file.write()
-    print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f}; largest gradient norm {max(norms):.3f}")
+    return losses, norms
+
+
+def make_distillation():
+    """Trains the model of curve.bin for 20 steps in float64 with a teacher: the same model, with
+    larger matrices."""
+    folder = pathlib.Path(__file__).parent
+    index = json.loads((folder / "curve.json").read_text())
+    data = (folder / "curve.bin").read_bytes()
+
+    def tensor(name):
+        entry = index["tensors"][name]
+        return torch.frombuffer(bytearray(data), dtype=torch.int32 if entry["type"] == "i32" else torch.float32,
+                                count=math.prod(entry["shape"]), offset=entry["offset"]).view(entry["shape"])
+
+    config = index["config"]
+    weights = {name: tensor(name).double() for name in index["tensors"]
+               if name not in ("text", "starts", "losses", "norms")}
+    settings = {"share": 0.6, "temperature": 2, "scale": 8, "steps": 20}
+    teacher = {name: w * settings["scale"] if w.dim() == 2 else w for name, w in weights.items()}
+
+    def loss_of(logits, batch):
+        heat, share = settings["temperature"], settings["share"]
+        taught = forward(config, teacher, batch[:, :-1])
+        soft = F.kl_div(F.log_softmax(logits.flatten(0, 1) / heat, 1), F.log_softmax(taught.flatten(0, 1) / heat, 1),
+                        log_target=True, reduction="batchmean")
+        hard = F.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+        return (1 - share) * hard + share * heat**2 * soft
+
+    losses, norms = train(config, weights, tensor("text").numpy(), tensor("starts").numpy()[:settings["steps"]], loss_of)
+    (folder / "distillation.json").write_text(json.dumps(settings | {"losses": losses, "norms": norms}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    make_gradients()
-    make_curve()
+    for name in sys.argv[1:] or ("gradients", "curve", "distillation"):
+        globals()[f"make_{name}"]()

@@ -66,13 +66,43 @@ TEST(Golden, LogitsLossAndEveryGradient) {
     }
 }
 
+/// The model of a golden file, with its matrices multiplied by a number.
+class ScaledModel {
+ public:
+  ScaledModel(const GoldenFile& golden, Backend& backend, float scale)
+      : model_(make_model("gpt", golden.config())), pipeline_(backend, *model_) {
+    golden.load_weights(pipeline_);
+    for (const Bucket& bucket : pipeline_.buckets())
+      for (const BucketTensor& tensor : bucket.tensors)
+        for (float& w : std::span(pipeline_.weight(tensor.name).f32(), tensor.count))
+          if (tensor.decay) w *= scale;  // biases and norms do not decay
+    pipeline_.refresh();
+  }
+  Buffer logits(View tokens, View targets) {
+    std::vector<float> logits;
+    pipeline_.evaluate(tokens, targets, logits);
+    return Buffer(logits);
+  }
+
+ private:
+  std::unique_ptr<Model> model_;
+  LocalPipeline pipeline_;
+};
+
 /// A training loop written out step by step: PyTorch's AdamW, clipping and schedule.
 class Replay {
  public:
-  Replay(const GoldenFile& golden, Backend& backend)
+  /// Trains with the logits of `teacher` unless it is null.
+  Replay(const GoldenFile& golden, Backend& backend, DistillationSpec distillation = {},
+         ScaledModel* teacher = nullptr)
       : golden_(golden),
         backend_(backend),
-        model_(make_model("gpt", golden.config())),
+        teacher_(teacher),
+        model_([&] {
+          ModelConfig config = golden.config();
+          config.distillation = distillation;
+          return make_model("gpt", config);
+        }()),
         pipeline_(backend, *model_),
         optimizer_(make_optimizer("adamw", {.beta1 = golden.number("beta1"),
                                             .beta2 = golden.number("beta2"),
@@ -94,8 +124,13 @@ class Replay {
     const auto [tokens, targets] = batch(step);
     GradientStore store(pipeline_.buckets());
     const auto rows = static_cast<double>(tokens.size());
-    const double sum =
-        pipeline_.train(tokens.view(), targets.view(), static_cast<float>(1 / rows), 0, store);
+    std::vector<View> fields{tokens.view(), targets.view()};
+    Buffer logits;
+    if (teacher_ != nullptr) {
+      logits = teacher_->logits(tokens.view(), targets.view());
+      fields.push_back(logits.view());
+    }
+    const double sum = pipeline_.train(fields, static_cast<float>(1 / rows), 0, store);
     double squares = 0;
     for (int b = 0; b < std::ssize(pipeline_.buckets()); ++b)
       for (const float g : store.total(b))
@@ -135,6 +170,7 @@ class Replay {
 
   const GoldenFile& golden_;
   Backend& backend_;
+  ScaledModel* teacher_;
   std::unique_ptr<Model> model_;
   LocalPipeline pipeline_;
   std::unique_ptr<Optimizer> optimizer_;
@@ -156,6 +192,20 @@ TEST(Golden, LossCurve) {
       ASSERT_NEAR(loss, static_cast<double>(losses[at]), 1e-3) << "step " << step;
       ASSERT_NEAR(norm, static_cast<double>(norms[at]), 5e-3 * norm) << "step " << step;
     }
+  }
+}
+
+TEST(Golden, LossCurveOfDistillation) {
+  const GoldenFile golden("curve");
+  const nlohmann::json expected = golden_json("distillation");
+  const auto backend = make_cpu_backend(1);
+  ScaledModel teacher(golden, *backend, expected["scale"]);
+  Replay replay(golden, *backend, {expected["share"], expected["temperature"]}, &teacher);
+  for (std::size_t at = 0; at < expected["losses"].size(); ++at) {
+    const auto [loss, norm] = replay.step(static_cast<std::int64_t>(at) + 1);
+    const double right = expected["losses"][at], right_norm = expected["norms"][at];
+    EXPECT_NEAR(loss, right, 1e-6 * right) << "step " << at + 1;
+    EXPECT_NEAR(norm, right_norm, 1e-4 * right_norm) << "step " << at + 1;
   }
 }
 

@@ -138,6 +138,22 @@ void require_plain(const PeftJson& json, const std::string& folder) {
                 "an integer from 1 to 4096, and a number > 0");
 }
 
+/// Input error: the file lacks an adapter of a module that target_modules lists by its name or the
+/// end of its name, unless the config has other rules that select modules.
+void require_targets(const PeftJson& json, const SafetensorsFile& file,
+                     const PublishedPieces& map) {
+  const PeftJson targets = json.value("target_modules", PeftJson());
+  for (const char* const key : {"exclude_modules", "layers_to_transform"})
+    if (!json.value(key, PeftJson()).empty()) return;
+  for (const PublishedPiece& module : map.all())
+    for (const PeftJson& target : targets.is_array() ? targets : PeftJson::array())
+      if (!file.tensors().contains(a_of(module)) && target.is_string() &&
+          module.name.ends_with("." + target.get<std::string>()))
+        throw_input(
+            fmt::format("the tensor '{}' is missing, but target_modules includes it", a_of(module)),
+            file.path(), "the whole file");
+}
+
 std::int64_t modules_in(const SafetensorsFile& file, const PublishedPieces& map) {
   return std::ranges::count_if(map.all(), [&](const PublishedPiece& module) {
     const bool has_a = file.tensors().contains(a_of(module));
@@ -181,6 +197,7 @@ void adopt_peft(RunConfig& config) {
   std::set<std::string> targets, known;
   std::int64_t modules = 1;
   for (const PublishedPieces& map : adapted_maps(config, rank)) {
+    require_targets(json, file, map);
     if (modules_in(file, map) == 0) continue;
     targets.insert(target_of(map.rule().ours + ".weight"));
     modules = std::max<std::int64_t>(modules, std::ssize(map.all()));

@@ -104,6 +104,21 @@ INSTANTIATE_TEST_SUITE_P(All, Peft, testing::Values("gpt2", "llama", "bert-class
                            return name;
                          });
 
+/// Copies a folder with a change in its config and the base model's path; returns the copy.
+std::string changed(const std::string& name, const TemporaryDirectory& root,
+                    const std::string& from = "", const std::string& to = "") {
+  std::string path = root.path() + "/adapter";
+  fs::copy(peft_folder(name), path);
+  std::string text = bytes_of_file(path + "/adapter_config.json");
+  const std::size_t at = text.find(from);
+  CONCERTINA_CHECK(at != std::string::npos, "{}", from);
+  text.replace(at, from.size(), to);
+  if (const std::size_t base = text.find("../../published"); base != std::string::npos)
+    text.replace(base, 15, CONCERTINA_SOURCE "/tests/golden/published");
+  write_bytes(path + "/adapter_config.json", text);
+  return path;
+}
+
 TEST(PeftFolder, BadFoldersAreRefused) {
   struct Bad {
     std::string from, to, error;
@@ -121,15 +136,7 @@ TEST(PeftFolder, BadFoldersAreRefused) {
   };
   for (const Bad& bad : all) {
     const TemporaryDirectory root;
-    const std::string path = root.path() + "/adapter";
-    fs::copy(peft_folder("gpt2"), path);
-    std::string text = bytes_of_file(path + "/adapter_config.json");
-    const std::size_t at = text.find(bad.from);
-    ASSERT_NE(at, std::string::npos) << bad.from;
-    text.replace(at, bad.from.size(), bad.to);
-    if (const std::size_t base = text.find("../../published"); base != std::string::npos)
-      text.replace(base, 15, CONCERTINA_SOURCE "/tests/golden/published");
-    write_bytes(path + "/adapter_config.json", text);
+    const std::string path = changed("gpt2", root, bad.from, bad.to);
     expect_has(input_error([&] { Adapted(path).values("001.attention/qkv.lora_a"); }).what(),
                bad.error);
   }
@@ -139,16 +146,23 @@ TEST(PeftFolder, BadFoldersAreRefused) {
 void expect_refused(const std::string& name, const std::string& from, const std::string& to,
                     const std::string& tensor, const std::string& error) {
   const TemporaryDirectory root;
-  const std::string path = root.path() + "/adapter";
-  fs::copy(peft_folder(name), path);
-  std::string text = bytes_of_file(path + "/adapter_config.json");
-  text.replace(text.find("../../published"), 15, CONCERTINA_SOURCE "/tests/golden/published");
-  write_bytes(path + "/adapter_config.json", text);
+  const std::string path = changed(name, root);
   std::string weights = bytes_of_file(path + "/adapter_model.safetensors");
   const std::size_t at = weights.find(from);
   ASSERT_NE(at, std::string::npos) << from;
   write_bytes(path + "/adapter_model.safetensors", weights.replace(at, from.size(), to));
   expect_has(input_error([&] { Adapted(path).values(tensor); }).what(), error);
+}
+
+TEST(PeftFolder, MissingAdaptersAreRefused) {
+  const std::string adapter = "001.attention/qkv.lora_a";
+  const TemporaryDirectory root, limited;
+  const std::string path = changed("llama", root, "\"gate_proj\"", "\"up_proj\"");
+  expect_has(input_error([&] { Adapted(path).values(adapter); }).what(),
+             "layers.0.mlp.up_proj.lora_A.weight' is missing, but target_modules includes it");
+  EXPECT_NO_THROW(Adapted(changed("llama", limited, "\"layers_to_transform\": null",
+                                  "\"layers_to_transform\": [0, 1]"))
+                      .values(adapter));
 }
 
 TEST(PeftFolder, TensorsOfOtherShapesAreRefused) {

@@ -217,22 +217,28 @@ Evaluated evaluate_run(const EvalOptions& options, MpiEnvironment& mpi, SampleLo
 
 /// Evaluates the run and --ensemble's runs in turn, each alone and all together.
 int run_ensemble(const EvalOptions& options, MpiEnvironment& mpi) {
-  std::vector<std::string> runs = options.others;
   const auto is_run = [](const std::string& source) { return is_folder(source); };
   if (options.sources.empty() || std::ranges::count_if(options.sources, is_run) != 1 ||
       !is_run(options.sources[0]))
     throw_input("an ensemble needs one run, and --ensemble for each other one", "command line",
                 "concertina eval RUN --ensemble RUN");
-  runs.insert(runs.begin(), options.sources[0]);
-  Ensemble ensemble;
-  for (const std::string& run : runs) {
-    EvalOptions member = options;
-    member.sources[0] = run;
+  std::vector<EvalOptions> members;
+  for (std::size_t at = 0; at <= options.others.size(); ++at) {
+    EvalOptions& member = members.emplace_back(options);
+    if (at > 0) member.sources[0] = options.others[at - 1];
     member.config = load(member);
+    const auto& model = member.config.model;
+    if (task_of(model.family, model.task).targets != TargetKind::label)
+      throw_input("the model does not predict one class for each sample", member.sources[0],
+                  "runs of the task classification");
+  }
+  Ensemble ensemble;
+  for (const EvalOptions& member : members) {
     const Evaluated one = evaluate_run(member, mpi, ensemble.see());
     if (one.result.targets == 0)
       throw_input("the rows have no labels", "--files", "files with labels");
-    ensemble.add(run, one.launch->trainer, *one.launch->dataset, split_of(options), one.result);
+    ensemble.add(member.sources[0], one.launch->trainer, *one.launch->dataset, split_of(options),
+                 one.result);
   }
   if (mpi.world().rank() != 0) return 0;
   nlohmann::ordered_json report = ensemble.report();
@@ -265,8 +271,9 @@ void add_eval_options(CLI::App& app, EvalOptions& options) {
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
   add_choice_options(app, options.choice);
-  app.add_option("--predictions", options.predictions,
-                 "file to write each sample's index, label, prediction, probability and logits to")
+  app.add_option(
+         "--predictions", options.predictions,
+         "file to write each sample's index, tokens, label, prediction, probability and logits to")
       ->type_name("FILE.csv|FILE.jsonl");
   app.add_option("--logits", options.logits,
                  "directory to write logits.npy and the model's inputs (tokens.npy, ...) to")

@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/text/text_table.h"
 #include "experiments/machine/gather.h"
-#include "models/task.h"
 
 namespace concertina {
 namespace {
@@ -50,11 +49,6 @@ SampleLogits Ensemble::see() {
 
 void Ensemble::add(const std::string& run, Trainer& trainer, const Dataset& dataset, Split split,
                    const Validation& result) {
-  if (field_index(dataset, "label") < 0 ||
-      task_of(trainer.config().model.family, trainer.config().model.task).targets !=
-          TargetKind::label)
-    throw_input("the model does not predict one class for each sample", run,
-                "runs of the task classification");
   const std::vector<std::vector<double>> gathered = gather_on_first(trainer.world(), mine_);
   together(trainer.world(), [&] {
     if (trainer.world().rank() != 0) return;

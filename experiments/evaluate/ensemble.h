@@ -14,8 +14,8 @@ class Ensemble {
  public:
   /// The callback for the evaluation of the next member.
   SampleLogits see();
-  /// Ends the evaluation of the member `run`. Throws Error{bad_input} if its task does not have one
-  /// class per sample, or its held-out data or classes differ from those of the first. Collective.
+  /// Ends the evaluation of the member `run`, which has one class per sample. Throws
+  /// Error{bad_input} if its held-out data or classes differ from those of the first. Collective.
   void add(const std::string& run, Trainer& trainer, const Dataset& dataset, Split split,
            const Validation& result);
   /// On rank 0: the loss and metrics of each member ("members"), of the mean of their probabilities

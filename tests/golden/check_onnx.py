@@ -1,7 +1,7 @@
 """Runs exported ONNX models in onnxruntime and compares their logits.
 
   check_onnx.py runs CONCERTINA    trains a small run of each family and task, exports it, and compares
-                                   with the logits written by `concertina eval --logits`
+                                   with the logits written by `concertina eval --logits`; quantizes some
   check_onnx.py one MODEL LOGITS   compares an exported model with what `eval --logits LOGITS` wrote
 
 Each model is run at three shapes (samples, tokens), including fewer tokens than it was trained with,
@@ -23,6 +23,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "experiments" / "python"))
 LIMIT = 1e-5
 
 
@@ -247,6 +248,18 @@ def runs(program):
             os.chdir(folder)
             one(f"onnx/{case}/model.onnx", f"logits/{case}")
             one(f"apart/{case}/model.onnx", f"logits/{case}")
+            if case in ("gpt", "bert-classification", "vit"):
+                quantized(f"onnx/{case}/model.onnx", f"logits/{case}")
+
+
+def quantized(path, logits):
+    """Quantizes a model in both ways, with the same samples to calibrate and to measure."""
+    import concertina
+    for kind, calibrate in (("dynamic", None), ("static", logits)):
+        before, after = concertina.quantize(path, f"{path}.{kind}", logits, calibrate)
+        print(f"{path}, {kind} int8: {before} -> {after}")
+        if after["bytes"] >= before["bytes"] or after["agreement"] < 0.9 or abs(after["loss"] - before["loss"]) > 0.05:
+            sys.exit(f"FAILED: {path} changes too much as {kind} int8")
 
 
 def main():

@@ -111,19 +111,24 @@ if [ -z "$python" ]; then
   exit $bad
 fi
 space='optimizer.lr=log:1e-4:1e-2 model.width=choice:32,64 model.dropout=uniform:0:0.3 lr.warmup=uniform:1:3'
-search whole 0 "$python $optuna --trials 6 --start 3 $space"
-[ "$(ended whole | wc -w)" = 6 ] || fail "optuna: $(ended whole)"
-# Without its last two trials, it continues as before: given the other trials, TPE proposes the same.
-settings() {
+settings() { # STUDY
   for trial in 1 2 3 4 5 6; do
-    grep -A 7 '"settings"' "studies/whole/$trial/trial.json" | grep '"optimizer.lr"\|"model.\|"lr.warmup"'
+    grep -A 7 '"settings"' "studies/$1/$trial/trial.json" | grep '"optimizer.lr"\|"model.\|"lr.warmup"'
   done
 }
-settings > before
-[ "$(grep lr before | sort -u | wc -l)" -ge 6 ] || fail "optuna repeats itself: $(cat before)"
-rm -r studies/whole/5 studies/whole/6 studies/whole/results.csv
-exits 0 'optuna resumed' "$binary" study run whole.toml
-settings | cmp -s before - || fail "optuna resumed: $(settings | diff before -)"
+samplers=tpe
+! "$python" -c 'import cmaes' 2> /dev/null || samplers='tpe cmaes'
+for kind in $samplers; do
+  search $kind 0 "$python $optuna --sampler $kind --trials 6 --start 3 $space"
+  [ "$(ended $kind | wc -w)" = 6 ] || fail "$kind: $(ended $kind)"
+  settings $kind > $kind.before
+  [ "$(grep '"optimizer.lr"' $kind.before | sort -u | wc -l)" = 6 ] || fail "$kind repeats itself: $(cat $kind.before)"
+  rm -r studies/$kind/5 studies/$kind/6 studies/$kind/results.csv
+  exits 0 "$kind resumed" "$binary" study run $kind.toml
+  [ "$(ended $kind | wc -w)" = 6 ] || fail "$kind resumed: $(ended $kind)"
+done
+# Given the other trials, TPE proposes the same trials again.
+settings tpe | cmp -s tpe.before - || fail "optuna resumed: $(settings tpe | diff tpe.before -)"
 for line in 'lr=log:1' 'lr=cube:1:2' 'lr' 'lr=uniform:2:1'; do
   exits 2 "$line" "$python" "$optuna" --trials 1 "$line"
   grep -q "expected KEY=uniform:LOW:HIGH.*got '$line'" err || fail "$line is not reported"

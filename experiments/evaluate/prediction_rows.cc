@@ -37,6 +37,8 @@ PredictionRows::PredictionRows(Trainer& trainer, std::shared_ptr<const Dataset> 
       tags_.resize(count);
       each_ = field.name == "tags" ? count : classes_;
       *view = {tags_.data(), count, DType::i32};
+    } else if (field.name == "lengths") {
+      *view = {&length_, 1, DType::i32};
     }
   }
   if (each_ == 0)
@@ -80,6 +82,7 @@ PredictionRows::Line PredictionRows::line(std::uint64_t sample,
                                           std::span<const double> numbers) const {
   dataset_->write({.split = split_, .sample = sample}, views_);
   Line line{{"index", sample}};
+  if (length_ != 0) line["tokens"] = length_;
   switch (kind_) {
     case TargetKind::label:
       add_class(numbers, line);

@@ -45,6 +45,7 @@ class PredictionRows {
   /// The true targets of one sample, from its field.
   std::vector<std::int32_t> tags_;
   std::vector<float> scores_;
+  std::int32_t length_ = 0;  // in tokens, if the model reads it
   std::vector<View> views_;
   std::size_t each_ = 0;      // numbers per sample: logits, or the class of each token
   std::vector<double> mine_;  // for each sample on this rank: its index, then its numbers

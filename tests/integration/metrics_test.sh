@@ -41,7 +41,8 @@ for row, line in zip(rows, lines, strict=True):
     assert abs(float(row["probability"]) - math.exp(max(logits)) / sums) < 1e-12
     confusion[names.index(row["label"])][names.index(row["prediction"])] += 1
     right += row["label"] == row["prediction"]
-    assert line == {"index": int(row["index"]), "label": row["label"], "prediction": row["prediction"],
+    assert 3 <= line["tokens"] <= 40
+    assert line == {"index": int(row["index"]), "tokens": int(row["tokens"]), "label": row["label"], "prediction": row["prediction"],
                     "probability": float(row["probability"]), "logits": logits}, line
 assert confusion == said["confusion"], (confusion, said["confusion"])
 assert right / len(rows) == said["accuracy"]

@@ -1,11 +1,10 @@
 """Drift between a reference and a log: none between samples of one distribution, and each kind that was made."""
 import json
 import random
-import subprocess
-import sys
 
 import concertina
 import pytest
+from concertina import commands
 
 
 def rows_of(seed, count, good=0.5, spread=1.0, unknown=0.01):
@@ -59,10 +58,15 @@ def test_bad_files_are_named(files, tmp_path, text, said):
         concertina.drift(log, reference)
 
 
-def test_the_command_prints_a_table_and_its_exit_code_is_the_verdict(files):
+def test_the_command_prints_a_table_and_its_exit_code_is_the_verdict(files, tmp_path, capsys):
     reference, same, other = files("a", rows_of(0, 500)), files("b", rows_of(1, 500)), files("c", rows_of(2, 500, good=0.9))
+    page = tmp_path / "page.html"
     for log, code in [(same, 0), (other, 1), (str(same) + "x", 2)]:
-        done = subprocess.run([sys.executable, "-m", "concertina", "monitor", str(log), "--reference", str(reference)], capture_output=True, text=True)
-        assert done.returncode == code, done.stderr
-        assert ("error: " in done.stderr) == (code == 2)
-        assert ("drifts" in done.stdout) == (code == 1)
+        assert commands.run("monitor", [f"--log={log}", f"--reference={reference}", "--least=0.1", "--window=250", f"--out={page}"]) == code
+        said = capsys.readouterr()
+        assert ("error: " in said.err) == (code == 2)
+        assert ("drifts" in said.out) == (code == 1)
+    assert "Distance from the reference" in page.read_text() and "fields that drift" in page.read_text()
+    assert commands.run("monitor", [f"--log={other}", f"--reference={reference}", "--least=0.1", "--json="]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["drifts"] and {row["field"] for row in found["rows"] if row["drifts"]} == {"prediction"}

@@ -1,5 +1,4 @@
-"""python -m concertina import LOG RUN; python -m concertina export wandb|mlflow|tensorboard RUN... [--to FOLDER]; python -m concertina monitor LOG
---reference FILE."""
+"""python -m concertina import LOG RUN; python -m concertina export wandb|mlflow|tensorboard RUN... [--to FOLDER]."""
 import argparse
 import io
 import os
@@ -44,12 +43,6 @@ def main() -> int:
     two.add_argument("program", choices=["wandb", "mlflow", "tensorboard"])
     two.add_argument("runs", nargs="+")
     two.add_argument("--to", dest="folder", default=None, help="output folder; for mlflow, the URI of its store")
-    three = commands.add_parser("monitor", help="compare a deployed model's predictions with a reference; exit code 1 if a field drifts")
-    three.add_argument("log", help="JSON lines with fields such as prediction, probability or tokens")
-    three.add_argument("--reference", required=True, metavar="FILE", help="JSON lines, such as those of `concertina eval RUN --predictions FILE.jsonl`")
-    three.add_argument("--window", type=_count, default=0, metavar="ROWS", help="compare each ROWS rows separately (default: all rows together)")
-    three.add_argument("--least", type=float, default=0.1, help="smallest distance between distributions that counts as drift (default: 0.1)")
-    three.add_argument("--json", action="store_true", help="print JSON lines")
     options = parser.parse_args()
     try:
         if options.command == "import":
@@ -57,10 +50,6 @@ def main() -> int:
                 raise ValueError(f"--column {wrong[0]}: expected FIGURE=NAME, such as loss=my/ce")
             print(concertina.import_run(options.log, options.run, dict(word.split("=", 1) for word in options.column), program=options.program,
                              decimal=options.decimal, devices=options.devices, run=options.of))
-        elif options.command == "monitor":
-            rows = concertina.drift(options.log, options.reference, options.window, options.least)
-            print(concertina.drift_text(rows, options.json), end="")
-            return 1 if any(row.drifts for row in rows) else 0
         elif options.program == "tensorboard":
             print(concertina.to_tensorboard(options.runs, options.folder or "tensorboard"))
         for name in options.runs if options.program in ("wandb", "mlflow") else []:

@@ -8,8 +8,9 @@ import typing
 
 import numpy as np
 
-from .files import json_text, read_text
+from .files import read_text
 from .names import text_table
+from .page import SERIES, Block, chart, content, line, page, table, words
 from .statistic import holm
 
 _LEAST_ROWS = 20
@@ -88,11 +89,28 @@ def drift(log: str | pathlib.Path, reference: str | pathlib.Path, window: int = 
     return [Drift(*one[:-1], p, p < alpha and one[-2] >= least) for one, p in zip(found, adjusted)]
 
 
-def drift_text(rows: typing.Sequence[Drift], as_json: bool = False) -> str:
+_HEAD = ("rows", "field", "reference", "now", "distance", "p", "")
+
+
+def _cells(rows: typing.Sequence[Drift]) -> list[tuple[str, ...]]:
+    return [(f"{row.first}-{row.first + row.rows - 1}", row.field, row.reference, row.now, f"{row.distance:.3f}", f"{row.p:.2g}",
+             "drifts" if row.drifts else "") for row in rows]
+
+
+def drift_text(rows: typing.Sequence[Drift]) -> str:
     """One line for each comparison; those that drift are marked."""
-    if as_json:
-        return "".join(json_text(row._asdict()) + "\n" for row in rows)
-    cells = [("rows", "field", "reference", "now", "distance", "p", "")] + [
-        (f"{row.first}-{row.first + row.rows - 1}", row.field, row.reference, row.now, f"{row.distance:.3f}", f"{row.p:.2g}",
-         "drifts" if row.drifts else "") for row in rows]
-    return text_table(cells, len(cells[0]))
+    return text_table([_HEAD, *_cells(rows)], len(_HEAD))
+
+
+def drift_page(rows: typing.Sequence[Drift], log: str, reference: str, least: float) -> str:
+    """A page with the comparisons, and the distance of each field over the windows."""
+    drifting = sorted({row.field for row in rows if row.drifts})
+    fields, windows = list(dict.fromkeys(row.field for row in rows)), sorted({row.first for row in rows})
+    tiles = [(f"{sum(row.rows for row in rows) // len(fields):,}", "rows"), (str(len(windows)), "windows"),
+             (", ".join(drifting) or "none", "fields that drift")]
+    blocks: list[Block] = [{"kind": "tiles", "tiles": tiles}]
+    if len(windows) > 1:
+        series = [line(field, windows, [row.distance for row in rows if row.field == field], color) for field, color in zip(fields, SERIES)]
+        limit = line("least that counts as drift", [windows[0], windows[-1]], [least, least], "dark", dash=[4, 4])
+        blocks.append(chart("Distance from the reference", [*series, limit], x="first row of the window", zero=True))
+    return page(content("Monitor", f"{log} compared with {reference}", [*blocks, words("heading", "Comparisons"), table(_HEAD, _cells(rows), left=2)]))

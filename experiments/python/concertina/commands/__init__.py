@@ -162,6 +162,17 @@ def report(options: Options) -> int:
     return 0
 
 
+def monitor(options: Options) -> int:
+    from ..monitoring import drift, drift_page, drift_text
+    log, reference, least = options.text("log"), options.text("reference"), options.number("least")
+    rows = drift(log, reference, options.whole("window") or 0, least)
+    if "out" in options:
+        replace_file(options.text("out"), drift_page(rows, log, reference, least))
+    drifts = any(row.drifts for row in rows)
+    options.print_result(drift_text(rows), {"drifts": drifts, "rows": [row._asdict() for row in rows]})
+    return 1 if drifts else 0
+
+
 def schedule_draw(options: Options) -> int:
     """Draws the predicted steps in the input. `note` is shown below the picture in a page."""
     path = pathlib.Path(options.text("out"))

@@ -19,7 +19,7 @@ import results
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
 PAGES = [*sorted((TOP / "experiments/guide").glob("*.md")), *(TOP / name for name in (
-    "README.md", "experiments/README.md", "experiments/results/README.md", "parallel/README.md"))]
+    "README.md", ".github/ARTIFACT.md", "experiments/README.md", "experiments/results/README.md", "parallel/README.md"))]
 TABLE = re.compile(r"(<!-- table: (.*?) -->\n)(.*?)(<!-- end of table -->)", re.S)
 
 # How a table writes what --help-config says of a key's values.

@@ -86,11 +86,13 @@ def printed_json(out):
 
 
 def read(source, out, seconds, words):
-    """Reads a value: "seconds", "re:PATTERN" with one group, or a list of keys, of which NAME=VALUE selects an element of a list."""
+    """Reads a value: "seconds", "re:PATTERN" with one group, or a list of keys, of which NAME=VALUE selects an element of a list.
+    In patterns and keys, {NAME} stands for a field of the case."""
     if source == "seconds":
         return seconds
     if isinstance(source, str):
-        found = [text if re.search("[^0-9.,+-]", text) else float(text.replace(",", "")) for text in re.findall(source[3:], out, re.M)]
+        texts = re.findall(filled(source[3:], words), out, re.M)
+        found = [text if re.search("[^0-9.,+-]", text) else float(text.replace(",", "")) for text in texts]
         return found[0] if len(found) == 1 else found or None
     value = printed_json(out)
     for key in source:
@@ -194,7 +196,7 @@ class Cell(string.Formatter):
 
     def show(self, pattern, entry):
         words = {key: value for key, (value, _) in entry["values"].items()} | entry["case"]
-        words["isa"] = entry["isa"]
+        words |= {"isa": entry["isa"], "command": entry["command"]}
         fields = {field for _, field, _, _ in self.parse(pattern) if field}
         return self.vformat(pattern, (), words) if fields <= words.keys() else ""
 
@@ -222,11 +224,12 @@ def table_of(headings, rows, edge="|"):
 
 
 def headline(before):
-    """Returns README's table: each row shows the current entries that its words name."""
+    """Returns README's table: each row shows the current entries that its words name, the newest first."""
     rows = []
     for row in CATALOGUE["headline"]["rows"]:
         name, *words = row["pick"]
-        found = [entry for entry in current(name) if all(word in entry["case"].values() for word in words)]
+        found = sorted((entry for entry in current(name) if all(word in entry["case"].values() for word in words)),
+                       key=lambda entry: entry["date"], reverse=True)
         rows.append([row["what"], "; ".join(f"{Cell().show(row['show'], entry)} ({measured_on(entry, before)})" for entry in found)])
     return with_legend(table_of(["measured", "result (processor, commit)"], rows, " | "))
 

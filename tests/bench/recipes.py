@@ -83,6 +83,11 @@ class Seed:
         return found
 
 
+NAMES = {"plain": "plain training", "average": "moving average", "mean": "mean of 5 checkpoints", "distilled": "distillation",
+         "full": "full fine-tuning", "lora": "adapters, rank 8", "tuned": "fine-tuning without pruning", "sparse": "half of the weights pruned",
+         "onnx": "fp32", "dynamic": "int8, dynamic", "static": "int8, static"}
+
+
 def summary(seeds):
     result = {}
     for name in seeds[0]:
@@ -90,8 +95,8 @@ def summary(seeds):
         if base := seeds[0][name].get("of"):
             changes = [seed[name]["accuracy"] - seed[base]["accuracy"] for seed in seeds]
             found = summarize(changes, 0.95)
-            mean |= {"of": base, "change": found.mean, "half_width": found.half_width}
-        result[name] = mean
+            mean |= {"of": NAMES[base], "change": found.mean, "half_width": found.half_width}
+        result[NAMES[name]] = mean
     return result
 
 

@@ -19,13 +19,14 @@ packages() { install_packages packages.txt packages-python.txt "$@"; }
 # setup FOLDER [OPTION...]: configures a build folder with these Meson options, unless it exists.
 setup() { [ -f "$1/build.ninja" ] || meson setup "$@"; }
 
-# unit_tests FOLDER: builds the folder and runs its fast unit tests. A compiler job needs up to 3 GB here.
+# unit_tests FOLDER [TIMES]: builds the folder and runs its fast unit tests with TIMES (default: 5) their time limits. A compiler job
+# needs up to 3 GB here.
 unit_tests() {
   local jobs
   jobs=$(awk -v cores="$(nproc)" '/^MemAvailable:/ { n = int($2 / 3000000); print (n > cores ? cores : n < 1 ? 1 : n) }' /proc/meminfo)
   ninja -C "$1" -j "$jobs"
   mpi_environment
-  meson test -C "$1" --no-rebuild --print-errorlogs --suite unit --no-suite slow --timeout-multiplier 5
+  meson test -C "$1" --no-rebuild --print-errorlogs --suite unit --no-suite slow --timeout-multiplier "${2:-5}"
 }
 
 case ${1-} in
@@ -37,7 +38,7 @@ case ${1-} in
     # Open MPI frees less than it allocates, so leaks are not reported. Two tests replace operator new and delete, but the sanitizer's
     # nothrow form does not call theirs.
     export ASAN_OPTIONS=detect_leaks=0:alloc_dealloc_mismatch=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-    unit_tests build-asan ;;
+    unit_tests build-asan 15 ;;
   clang)
     packages packages-clang.txt
     # Clang warns of other things than GCC, such as loops it does not vectorize, so these are not errors.

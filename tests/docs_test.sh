@@ -61,7 +61,7 @@ done
 exits 0 'tables of the guide' python3 "$top/tests/guide_tables.py" "$binary" --check
 mkdir -p copy/experiments copy/io copy/parallel copy/tests
 cp -r "$guide" "$top/experiments/README.md" "$top/experiments/predict" "$top/experiments/results" copy/experiments/
-cp "$top/io/step_metrics.inc" copy/io/ && cp "$top/README.md" copy/
+cp "$top/io/step_metrics.inc" copy/io/ && cp -r "$top/README.md" "$top/.github" copy/
 cp "$top/parallel/README.md" copy/parallel/ && cp "$top/tests/rooms.txt" "$top/tests/guide_tables.py" "$top/tests/results.py" copy/tests/
 exits 1 'a tree without sources and history' python3 copy/tests/guide_tables.py "$binary" --check
 grep -q 'skipped: the ages' out || fail 'ages of measurements are not said to be skipped'

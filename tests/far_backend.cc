@@ -24,6 +24,7 @@ class FarMemory final : public Memory {
     ::munmap(block, bytes);
   }
   void copy(const void* from, void* to, std::size_t bytes) override {
+    if (bytes == 0) return;  // the pointers may be null
     protect(PROT_READ | PROT_WRITE);
     std::memmove(to, from, bytes);
     protect(PROT_NONE);

@@ -239,7 +239,13 @@ def table(name, before):
     if name == "headline":
         return headline(before)
     result = RESULTS[name]
-    rows = [[Cell().show(pattern, entry) for pattern in result["columns"].values()] + [measured_on(entry, before)] for entry in current(name)]
+    measured = current(name)
+    rows = [[Cell().show(pattern, entry) for pattern in result["columns"].values()] + [measured_on(entry, before)] for entry in measured]
+    if "{command}" in "".join(result["columns"].values()):  # a list of commands is complete
+        for case, spec in cases(result):
+            if all(entry["case"] != case for entry in measured):
+                entry = {"case": case, "values": {}, "isa": "", "command": filled(spec["command"], {**case, **spec["full"], "data": "DIR"})}
+                rows.append([Cell().show(pattern, entry) for pattern in result["columns"].values()] + ["not measured yet"])
     if not rows:
         return "Not measured yet.\n"
     return table_of([*result["columns"], "processor, commit"], rows) + f"\nCommand: `{shown_command(result).strip()}`.\n"

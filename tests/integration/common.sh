@@ -6,6 +6,12 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
+# The packages in packages-python.txt belong to the system's Python, which need not be the first on PATH.
+if ! python3 -c 'import numpy' 2>/dev/null && /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+  mkdir .python && ln -s /usr/bin/python3 .python/python3
+  PATH=$folder/.python:$PATH
+fi
+
 die() { # what
   echo "FAILED: $*" >&2
   exit 1

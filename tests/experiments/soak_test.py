@@ -9,8 +9,10 @@ import re
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 from contextlib import redirect_stderr
+from unittest import mock
 
 SOURCE, CONCERTINA = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 sys.path.insert(0, str(SOURCE / "experiments" / "python"))
@@ -73,6 +75,21 @@ class Recorded(unittest.TestCase):
         there, gone = self.fault(2, host="b"), self.fault(2, host="c")
         self.log(3, "metrics", {"step": 1})
         self.assertEqual((there.recovered, gone.recovered), (None, 3))
+
+
+class Faults(unittest.TestCase):
+    def test_no_checkpoint_is_written_while_the_disk_may_be_stopped(self):
+        run = object.__new__(soak.SupervisedRun)
+        run.options = types.SimpleNamespace(text=lambda name: name)
+        run.folder, run.checkpoints = pathlib.Path("run"), pathlib.Path("checkpoints")
+        run.course, run.process = soak.Course(run.folder), types.SimpleNamespace(pid=1)
+        run.began, run.next, run.killed, run.name, run.chance, run.plan = 0.0, 0.0, False, "bit-flip", soak.random, lambda: None
+        made = mock.Mock(return_value=True)
+        with mock.patch.dict(soak.KINDS, {"bit-flip": dataclasses.replace(soak.KINDS["bit-flip"], make=made)}), \
+                mock.patch.object(soak, "marked", return_value=[]), redirect_stderr(io.StringIO()):
+            for run.ending, calls in (((9e9, ["disk", "fast"]), 0), (None, 1)):
+                run.inject()
+                self.assertEqual((made.call_count, len(run.course.faults)), (calls, calls))
 
 
 class Report(unittest.TestCase):

@@ -49,6 +49,7 @@ class Kind:
     words: tuple[str, str] = ("", "")
     harmless: bool = False  # does not stop a launch
     ends_supervisor: bool = False
+    writes: bool = False  # to the checkpoints; a disk that this program has stopped would block it forever
 
 
 def _send(pids: list[int], number: int) -> bool:
@@ -112,7 +113,7 @@ KINDS = {
     "stop-launcher": Kind(lambda target, chance: _send([target.launcher], signal.SIGSTOP), harmless=True),
     "supervisor": Kind(lambda target, chance: _send([target.supervisor], signal.SIGKILL), ends_supervisor=True),
     "save": Kind(_kill_in_save),
-    "bit-flip": Kind(_flip_a_bit),
+    "bit-flip": Kind(_flip_a_bit, writes=True),
     "partition": Kind(maker="host-faults", words=("cut", "mend")),
     "power-off": Kind(maker="host-faults", words=("power-off", "mend")),
     "slow-link": Kind(maker="host-faults", words=("slow", "fast"), harmless=True),
@@ -280,11 +281,11 @@ class SupervisedRun:
     def inject(self) -> None:
         """Waits for an opportunity to inject the planned fault; if that takes too long, plans the next one."""
         kind, host, made = KINDS[self.name], "", False
-        if kind.make:
+        if kind.make and not (kind.writes and self.ending):
             ranks = marked(self.folder, self.options.text("executable"))
             launcher = next((pid for pid in marked(self.folder) if pid not in ranks), 0)
             made = kind.make(Target(ranks, launcher, 0 if self.killed else self.process.pid, self.checkpoints), self.chance)
-        elif not self.ending and (kind.maker == "disk-faults" or len(self.course.hosts) > 1):
+        elif kind.maker and not self.ending and (kind.maker == "disk-faults" or len(self.course.hosts) > 1):
             # One fault at a time, and never on the first host, where the supervisor runs.
             host = self.chance.choice(self.course.hosts[1:]) if kind.maker == "host-faults" else ""
             begin, end = ([*shlex.split(self.options.text(kind.maker)), word, *([host] if host else [])] for word in kind.words)

@@ -2,32 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/error.h"
 
 namespace concertina {
-namespace {
-
-/// Hands out the lowest free number.
-class Numbers {
- public:
-  int take() {
-    const auto free = std::find(used_.begin(), used_.end(), false);
-    if (free == used_.end()) {
-      used_.push_back(true);
-      return static_cast<int>(used_.size()) - 1;
-    }
-    *free = true;
-    return static_cast<int>(free - used_.begin());
-  }
-  void give(int number) { used_[static_cast<std::size_t>(number)] = false; }
-  int most() const { return static_cast<int>(used_.size()); }
-
- private:
-  std::vector<bool> used_;
-};
-
-}  // namespace
 
 GradientTree::GradientTree(const std::vector<int>& order, int microbatches, int leaves) {
   const int run = microbatches / leaves;
@@ -36,7 +15,8 @@ GradientTree::GradientTree(const std::vector<int>& order, int microbatches, int 
     first_ = lowest;
     steps_.resize(static_cast<std::size_t>(highest - lowest + 1));
   }
-  Numbers numbers;
+  std::set<int> free;  // buffers; the lowest is used next
+  const auto take = [&] { return free.empty() ? buffers_++ : free.extract(free.begin()).value(); };
   std::map<int, int> missing;    // incomplete leaf -> remaining microbatches
   std::map<TreeNode, int> held;  // node -> buffer
   for (const int microbatch : order) {
@@ -45,7 +25,7 @@ GradientTree::GradientTree(const std::vector<int>& order, int microbatches, int 
     Step& step = steps_[static_cast<std::size_t>(microbatch - first_)];
     CONCERTINA_CHECK(step.buffer < 0, "microbatch {} has two gradients", microbatch);
     const auto [at, fresh] = missing.try_emplace(leaf, run);
-    if (fresh) held[node] = numbers.take();
+    if (fresh) held[node] = take();
     step.buffer = held.at(node);
     step.accumulate = !fresh;
     step.last = microbatch == order.back();
@@ -56,13 +36,12 @@ GradientTree::GradientTree(const std::vector<int>& order, int microbatches, int 
       const int right = held.extract(merge.right).mapped();
       step.additions.push_back({left, right});
       held[{merge.left.first, merge.right.last}] = left;
-      numbers.give(right);
+      free.insert(right);
     }
   }
   for (const auto& [leaf, count] : missing)
     CONCERTINA_CHECK(count == 0, "leaf {} lacks {} microbatches on this rank", leaf, count);
   for (const TreeNode& node : nodes_) node_buffers_.push_back(held.at(node));
-  buffers_ = numbers.most();
 }
 
 GradientTarget GradientTree::begin(int microbatch) const {

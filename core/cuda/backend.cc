@@ -1,6 +1,7 @@
 #include "core/cuda/backend.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "core/cuda/base/handles.h"
@@ -26,30 +27,23 @@ std::vector<Precision> precisions_of(const Device& device) {
 }
 
 /// Makes the device current for the thread. Must precede creating any stream or handle on it.
-class CurrentDevice {
- public:
-  explicit CurrentDevice(int index) {
-    const std::optional<Device> found = find_device(index);
-    if (!found)
-      throw_input(fmt::format("there is no GPU {}: {}", index, status()), "run.device",
-                  "run.device = \"cpu\", or a machine on which `concertina doctor` lists the GPU");
-    if (found->major < kLeastMajor)
-      throw_input(fmt::format("GPU {}, {}, has compute capability {}.{}", index, found->name,
-                              found->major, found->minor),
-                  "run.device", "compute capability 8.0 or later, or run.device = \"cpu\"");
-    device_ = *found;
-    check(cudaSetDevice(index), "cudaSetDevice");
-  }
-  const Device& get() const { return device_; }
-
- private:
-  Device device_;
-};
+Device use_device(int index) {
+  std::optional<Device> found = find_device(index);
+  if (!found)
+    throw_input(fmt::format("there is no GPU {}: {}", index, status()), "run.device",
+                "run.device = \"cpu\", or a machine on which `concertina doctor` lists the GPU");
+  if (found->major < kLeastMajor)
+    throw_input(fmt::format("GPU {}, {}, has compute capability {}.{}", index, found->name,
+                            found->major, found->minor),
+                "run.device", "compute capability 8.0 or later, or run.device = \"cpu\"");
+  check(cudaSetDevice(index), "cudaSetDevice");
+  return *std::move(found);
+}
 
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const BackendOptions& options)
-      : device_(options.device),
+      : device_(use_device(options.device)),
         graphs_(context_.stream, context_.workspace, options.graphs),
         sums_(kSums) {
     context_.graphs = &graphs_;
@@ -58,19 +52,18 @@ class CudaBackend final : public Backend {
   }
 
   std::string describe() const override {
-    const Device& d = device_.get();
+    const Device& d = device_;
     return fmt::format("cuda: GPU {}, {}, compute capability {}.{}, cuBLASLt {}{}", d.index, d.name,
                        d.major, d.minor, cublaslt_version(),
                        context_.dnn == nullptr ? "" : ", cuDNN " + dnn_status());
   }
   void require(const Precision& precision) const override {
-    const Device& d = device_.get();
-    const std::vector<Precision> ours = precisions_of(d);
+    const std::vector<Precision> ours = precisions_of(device_);
     if (std::find(ours.begin(), ours.end(), precision) != ours.end()) return;
     throw_input(precision.products == Products::fp8
                     ? fmt::format("numerics.compute = \"fp8\" needs a GPU of compute capability "
                                   "8.9 or later; GPU {}, {}, has {}.{}",
-                                  d.index, d.name, d.major, d.minor)
+                                  device_.index, device_.name, device_.major, device_.minor)
                     : fmt::format("the CUDA backend does not support {}", name_of(precision)),
                 "numerics.compute", "one of: " + list_names(ours));
   }
@@ -148,7 +141,7 @@ class CudaBackend final : public Backend {
     }
   }
 
-  CurrentDevice device_;  // declared first: the others are created on it
+  const Device device_;  // declared first: the others are created on it
   Context context_;
   DeviceMemory memory_{context_.stream};
   EventClock clock_{context_.stream};

@@ -1,5 +1,7 @@
 #include "core/cuda/pass_graphs.h"
 
+#include <xxhash.h>
+
 #include <utility>
 
 #include "core/error.h"
@@ -116,14 +118,7 @@ void PassGraphs::forget() {
 }
 
 std::size_t PassGraphs::Hash::operator()(Words words) const {
-  std::uint64_t hash = words.size();
-  for (const std::uint64_t word : words) {  // the finalizer of SplitMix64, Steele et al. 2014
-    hash = (hash ^ word) + 0x9E3779B97F4A7C15U;
-    hash = (hash ^ hash >> 30U) * 0xBF58476D1CE4E5B9U;
-    hash = (hash ^ hash >> 27U) * 0x94D049BB133111EBU;
-    hash ^= hash >> 31U;
-  }
-  return hash;
+  return XXH3_64bits(words.data(), words.size_bytes());
 }
 
 }  // namespace concertina::cuda

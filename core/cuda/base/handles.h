@@ -27,16 +27,29 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// A point in a stream, and the time at which the stream reached it.
+/// A point in a stream, and the time at which the stream reached it. Other streams can wait for it,
+/// and the host can wait for it and test it.
 class Event {
  public:
-  Event() { check(cudaEventCreate(&event_), "cudaEventCreate"); }
+  explicit Event(unsigned flags = cudaEventDefault) {
+    check(cudaEventCreateWithFlags(&event_, flags), "cudaEventCreateWithFlags");
+  }
   ~Event() { log_failure(cudaEventDestroy(event_), "cudaEventDestroy"); }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
   void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
   void wait() const { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
+  /// Makes work issued to `stream` from now on wait for it.
+  void hold(cudaStream_t stream) const {
+    check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
+  }
+  bool passed() const {
+    const cudaError_t state = cudaEventQuery(event_);
+    if (state == cudaErrorNotReady) return false;
+    check(state, "cudaEventQuery");
+    return true;
+  }
   /// Requires that the streams have reached both events.
   double seconds_since(const Event& start) const {
     float milliseconds = 0;
@@ -48,30 +61,9 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-/// A point in a stream, without a time, that other streams can wait for and the host can test.
-class Marker {
- public:
-  Marker() {
-    check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
-  }
-  ~Marker() { log_failure(cudaEventDestroy(event_), "cudaEventDestroy"); }
-  Marker(const Marker&) = delete;
-  Marker& operator=(const Marker&) = delete;
-
-  void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
-  /// Makes work issued to `stream` from now on wait for it.
-  void hold(cudaStream_t stream) const {
-    check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
-  }
-  bool passed() const {
-    const cudaError_t state = cudaEventQuery(event_);
-    if (state == cudaErrorNotReady) return false;
-    check(state, "cudaEventQuery");
-    return true;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
+/// An event without a time.
+struct Marker : Event {
+  Marker() : Event(cudaEventDisableTiming) {}
 };
 
 /// Host memory that the device accesses at the same address.

@@ -12,7 +12,7 @@ void kernels_take(double seconds);
 void host_passes(double seconds);
 /// Kernels since the last kernels_take().
 int kernels_issued();
-/// Events created by this thread.
+/// Events with a time that this thread has created.
 int events_made();
 
 /// Called by the emulated launches.

@@ -1,13 +1,11 @@
 #include "parallel/predict/plan_costs.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "core/error.h"
 #include "core/index.h"
 #include "core/model/exchange_order.h"
-#include "parallel/plan/reduction_tree.h"
+#include "parallel/plan/local_shares.h"
 
 namespace concertina {
 namespace {
@@ -47,51 +45,9 @@ double seconds_below(const Assignment& assignment, int stage, const StagePlaceme
   return seconds;
 }
 
-/// Caches the tree nodes of one unit's gradient on one rank. Most units of a rank have the same
-/// order of microbatches.
-class Pieces {
- public:
-  Pieces(const Job& job, const Assignment& assignment, const std::vector<StagePlacement>& stages)
-      : job_(job), assignment_(assignment), stages_(stages), stages_of_(at(assignment.world)) {
-    for (int s = 0; s < static_cast<int>(stages.size()); ++s)
-      stages_of_[at(stages[at(s)].rank)].push_back(s);
-  }
-
-  const std::vector<TreeNode>& of(int rank, int unit) {
-    std::vector<int> holding;
-    for (const int s : stages_of_[at(rank)])
-      if (stages_[at(s)].first_unit <= unit && unit < stages_[at(s)].last_unit)
-        holding.push_back(s);
-    const auto [known, fresh] = known_.try_emplace(holding);
-    if (fresh) known->second = nodes(rank, holding);
-    return known->second;
-  }
-
- private:
-  std::vector<TreeNode> nodes(int rank, const std::vector<int>& holding) const {
-    const int leaves = assignment_.leaves(job_), run = assignment_.microbatches(job_) / leaves;
-    std::set<int> done;
-    for (const Action& action : assignment_.plan.rows[at(rank)])
-      if (makes_weight_gradient(action.kind) &&
-          std::find(holding.begin(), holding.end(), action.stage) != holding.end())
-        done.insert(action.microbatch / run);
-    std::vector<TreeNode> nodes;
-    for (const int leaf : done) nodes.push_back({leaf, leaf + 1});
-    merges(nodes, leaves);
-    return nodes;
-  }
-
-  const Job& job_;
-  const Assignment& assignment_;
-  const std::vector<StagePlacement>& stages_;
-  std::vector<std::vector<int>> stages_of_;  // by rank
-  /// Nodes, by the set of the rank's stages that contain the unit.
-  std::map<std::vector<int>, std::vector<TreeNode>> known_;
-};
-
 BucketCosts bucket_costs(const Assignment& assignment, const std::vector<StagePlacement>& stages,
                          std::size_t b, const std::vector<UnitSeconds>& units,
-                         const MachineModel& machine, Pieces& pieces) {
+                         const MachineModel& machine, LocalShares& shares) {
   const Bucket& bucket = assignment.buckets[b];
   BucketCosts costs;
   costs.ranks = assignment.owners[b].ranks;
@@ -107,12 +63,7 @@ BucketCosts bucket_costs(const Assignment& assignment, const std::vector<StagePl
     costs.early.push_back(rank_factor(machine, stage.rank) *
                           seconds_below(assignment, s, stage, *use, units));
   }
-  for (const int rank : costs.ranks) {
-    Share& share = costs.pieces.emplace_back();
-    for (int use = 0; use < static_cast<int>(bucket.uses.size()); ++use)
-      for (const TreeNode& node : pieces.of(rank, bucket.uses[at(use)]))
-        share.push_back({use, node});
-  }
+  costs.pieces = shares.of(bucket, costs.ranks);
   return costs;
 }
 
@@ -169,12 +120,12 @@ Costs plan_costs(const Job& job, const Assignment& assignment,
     }
   const std::vector<StagePlacement> stages = assignment.layout.stages();
   const bool free = !has_links(machine) && machine.combine_s_per_byte == 0;
-  Pieces pieces(job, assignment, stages);
+  LocalShares shares(job, assignment);
   std::vector<int> shared(assignment.buckets.size(), -1);
   for (const std::size_t b : exchange_order(assignment.buckets)) {
     if (free || assignment.owners[b].ranks.size() == 1 || assignment.buckets[b].frozen) continue;
     shared[b] = static_cast<int>(costs.buckets.size());
-    costs.buckets.push_back(bucket_costs(assignment, stages, b, units, machine, pieces));
+    costs.buckets.push_back(bucket_costs(assignment, stages, b, units, machine, shares));
   }
   add_update(assignment, machine, costs, shared);
   return costs;

@@ -10,69 +10,20 @@
 namespace concertina {
 namespace {
 
-/// order[rank][unit]: microbatches whose weight gradient the rank computes, in row order. Only for
-/// ranks that share a bucket with `me`, so the cost grows with its replicas, not with the world.
-std::vector<std::vector<std::vector<int>>> weight_orders(const Assignment& assignment, int me) {
+/// Returns, by unit, the microbatches whose weight gradient the rank computes, in row order.
+std::vector<std::vector<int>> weight_orders(const Assignment& assignment, int rank) {
   const std::vector<StagePlacement> stages = assignment.layout.stages();
-  const int units = assignment.layout.unit_count();
-  const Plan& plan = assignment.plan;
-  std::vector<bool> wanted(plan.rows.size(), false);
-  for (const BucketOwners& one : assignment.owners)
-    if (one.index_of(me) >= 0)
-      for (const int rank : one.ranks) wanted[static_cast<std::size_t>(rank)] = true;
-  std::vector<std::vector<std::vector<int>>> orders(plan.rows.size());
-  for (std::size_t rank = 0; rank < plan.rows.size(); ++rank) {
-    if (!wanted[rank]) continue;
-    orders[rank].resize(at(units));
-    for (const Action& action : plan.rows[rank]) {
-      if (!makes_weight_gradient(action.kind)) continue;
-      const StagePlacement& stage = stages[at(action.stage)];
-      for (int unit = stage.first_unit; unit < stage.last_unit; ++unit)
-        orders[rank][static_cast<std::size_t>(unit)].push_back(action.microbatch);
-    }
+  std::vector<std::vector<int>> orders(at(assignment.layout.unit_count()));
+  for (const Action& action : assignment.plan.rows[at(rank)]) {
+    if (!makes_weight_gradient(action.kind)) continue;
+    const StagePlacement& stage = stages[at(action.stage)];
+    for (int unit = stage.first_unit; unit < stage.last_unit; ++unit)
+      orders[at(unit)].push_back(action.microbatch);
   }
   return orders;
 }
 
-/// Computes GradientTree::nodes() of `order` without the tree and its entry per microbatch, because
-/// a rank has a peer in every replica. `run` is the number of microbatches per leaf.
-std::vector<TreeNode> nodes_of(const std::vector<int>& order, int run, int leaves) {
-  std::vector<TreeNode> nodes;
-  for (const int microbatch : order) nodes.push_back({microbatch / run, microbatch / run + 1});
-  std::ranges::sort(nodes);
-  nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
-  merges(nodes, leaves);
-  return nodes;
-}
-
 }  // namespace
-
-/// The shares that the holders of a bucket sum locally, cached: most buckets have one use, with the
-/// same microbatches and holders as the previous bucket.
-struct OwnShares {
-  std::vector<Share> shares;  // by holder
-  std::vector<int> uses, ranks;
-
-  void of(const std::vector<int>& units, const std::vector<int>& holders,
-          const std::vector<std::vector<std::vector<int>>>& orders, int run, int leaves) {
-    const bool same = units.size() == 1 && uses.size() == 1 && ranks == holders &&
-                      std::ranges::all_of(holders, [&](int rank) {
-                        return orders[at(rank)][at(units[0])] == orders[at(rank)][at(uses[0])];
-                      });
-    uses = units;
-    ranks = holders;
-    if (same) {
-      for (Share& share : shares)
-        for (Piece& piece : share) piece.use = units[0];
-      return;
-    }
-    shares.assign(holders.size(), {});
-    for (std::size_t holder = 0; holder < holders.size(); ++holder)
-      for (const int unit : units)
-        for (const TreeNode& node : nodes_of(orders[at(holders[holder])][at(unit)], run, leaves))
-          shares[holder].push_back({unit, node});
-  }
-};
 
 GradientExchange::GradientExchange(const Job& job, const Assignment& assignment, int rank)
     : microbatches_(assignment.microbatches(job)),
@@ -80,10 +31,10 @@ GradientExchange::GradientExchange(const Job& job, const Assignment& assignment,
       buckets_(assignment.buckets),
       index_(assignment.buckets.size(), -1) {
   const auto orders = weight_orders(assignment, rank);
-  OwnShares own;
+  LocalShares shares(job, assignment);
   for (const std::size_t b : exchange_order(buckets_))
     if (assignment.owners[b].index_of(rank) >= 0 && !buckets_[b].frozen)
-      make_item(assignment, static_cast<int>(b), orders, rank, own);
+      make_item(assignment, static_cast<int>(b), orders, rank, shares);
   std::map<std::vector<int>, std::size_t> queues;
   for (std::size_t i = 0; i < items_.size(); ++i) {
     Item& item = items_[i];
@@ -93,8 +44,9 @@ GradientExchange::GradientExchange(const Job& job, const Assignment& assignment,
   }
 }
 
-void GradientExchange::make_item(const Assignment& assignment, int index, const Orders& orders,
-                                 int rank, OwnShares& own) {
+void GradientExchange::make_item(const Assignment& assignment, int index,
+                                 const std::vector<std::vector<int>>& orders, int rank,
+                                 LocalShares& shares) {
   const Bucket& bucket = buckets_[at(index)];
   const BucketOwners& owners = assignment.owners[at(index)];
   Item item;
@@ -103,12 +55,12 @@ void GradientExchange::make_item(const Assignment& assignment, int index, const 
   item.elements = bucket.elements;
   item.ranks = owners.ranks;
   item.parts = owners.parts;
-  for (const int unit : bucket.uses)
-    if (const std::vector<int>& order = orders[at(rank)][at(unit)]; !order.empty())
-      item.uses.push_back({unit, GradientTree(order, microbatches_, leaves_)});
-  own.of(bucket.uses, owners.ranks, orders, microbatches_ / leaves_, leaves_);
+  for (int use = 0; use < static_cast<int>(bucket.uses.size()); ++use)
+    if (const std::vector<int>& order = orders[at(bucket.uses[at(use)])]; !order.empty())
+      item.uses.push_back({bucket.uses[at(use)], use, GradientTree(order, microbatches_, leaves_)});
+  const std::vector<Share> own = shares.of(bucket, owners.ranks);
   const ExchangeShape shape = assignment.exchange.shape(owners.ranks);
-  ShareFlow flow(assignment.exchange.find(), shape, own.shares, leaves_);
+  ShareFlow flow(assignment.exchange.find(), shape, own, leaves_);
   item.row = flow.row(item.me);
   add_arrivals(item, flow);
   item.open_uses = static_cast<int>(item.uses.size());
@@ -166,7 +118,7 @@ void GradientExchange::compile(Item& item) {
     if (const Part& part = item.parts[at(chunk)]; part.count() > 0)
       for (const Use& use : item.uses)
         for (std::size_t n = 0; n < use.tree.nodes().size(); ++n)
-          held[chunk][{use.unit, use.tree.nodes()[n]}] =
+          held[chunk][{use.index, use.tree.nodes()[n]}] =
               use.tree.node_memory(n).slice(part.begin, part.count());
   item.messages.resize(item.row.size());
   item.additions.resize(item.row.size());

@@ -13,13 +13,12 @@
 #include "core/model/stage.h"
 #include "parallel/comm/communicator.h"
 #include "parallel/plan/assignment.h"
+#include "parallel/plan/local_shares.h"
 #include "parallel/runtime/gradient_tree.h"
 #include "parallel/runtime/groups.h"
 #include "parallel/runtime/phased_exchange.h"
 
 namespace concertina {
-
-struct OwnShares;
 
 class GradientExchange final : public GradientSink {
  public:
@@ -52,7 +51,7 @@ class GradientExchange final : public GradientSink {
  private:
   /// One use of a bucket on one holder, with its final nodes.
   struct Use {
-    int unit = 0;
+    int unit = 0, index = 0;  // index in the bucket's uses
     GradientTree tree;
   };
   /// A piece of a chunk received from a peer.
@@ -83,9 +82,8 @@ class GradientExchange final : public GradientSink {
     bool skipped = false;
   };
 
-  using Orders = std::vector<std::vector<std::vector<int>>>;  // see weight_orders()
-  void make_item(const Assignment& assignment, int index, const Orders& orders, int rank,
-                 OwnShares& own);
+  void make_item(const Assignment& assignment, int index,
+                 const std::vector<std::vector<int>>& orders, int rank, LocalShares& shares);
   void add_arrivals(Item& item, ShareFlow& flow);
   void compile(Item& item);
   void add_up(Held& held, std::vector<Addition>& additions) const;

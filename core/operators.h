@@ -63,6 +63,9 @@ class Linear {
   virtual void backward_input(const LinearInput& op) = 0;
   virtual void backward_weight(const LinearWeight& op) = 0;
 
+  /// Throws unless an op's `view`, called `name`, has this many columns. The op's run() calls it.
+  void check(View view, std::int64_t columns, const char* name) const;
+
  private:
   LinearShape shape_;
 };
@@ -113,10 +116,10 @@ class Attention {
 
   const AttentionShape& shape() const { return shape_; }
   virtual void forward(const AttentionForward& op) = 0;
-  virtual void backward(const AttentionBackward& op) = 0;
+  /// Throws, as attention with a cache has no backward pass.
+  virtual void backward(const AttentionBackward& op);
 
- protected:
-  /// Throws if an op's lengths, mask, starts or cache do not match the shape.
+  /// Throws if an op's lengths, mask, starts or cache do not match the shape. Its run() calls it.
   void require(View lengths, const DropoutMask& mask, View starts, View cache = {}) const;
 
  private:

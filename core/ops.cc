@@ -38,9 +38,19 @@ double attention_product_flops(const AttentionShape& s) {
   return 2 * pairs * static_cast<double>(s.samples * s.width());
 }
 
+void Linear::check(View view, std::int64_t columns, const char* name) const {
+  CONCERTINA_CHECK(view.count == static_cast<std::size_t>(shape_.rows * columns),
+                   "linear {}: got {} elements, expected {} x {}", name, view.count, shape_.rows,
+                   columns);
+}
+
 Attention::Attention(const AttentionShape& shape) : shape_(shape) {
   CONCERTINA_CHECK(shape.kv() > 0 && shape.heads % shape.kv() == 0, "{} query heads, {} key heads",
                    shape.heads, shape.kv());
+}
+
+void Attention::backward(const AttentionBackward& /*op*/) {
+  CONCERTINA_CHECK(false, "attention with a cache has no backward pass");
 }
 
 void Attention::require(View lengths, const DropoutMask& mask, View starts, View cache) const {

@@ -49,7 +49,11 @@ struct LinearForward {
   Epilogue epilogue{};
   View y;
   auto views() { return std::array{&x, &bias, &epilogue.operand, &y}; }
-  void run() const { map.forward(*this); }
+  void run() const {
+    map.check(x, map.shape().in, "x");
+    map.check(y, map.shape().out, "y");
+    map.forward(*this);
+  }
 };
 
 /// dx[R,I] = epilogue(dy[R,O] W^T).
@@ -61,7 +65,11 @@ struct LinearInput {
   Epilogue epilogue{};
   View dx;
   auto views() { return std::array{&dy, &epilogue.operand, &dx}; }
-  void run() const { map.backward_input(*this); }
+  void run() const {
+    map.check(dy, map.shape().out, "dy");
+    map.check(dx, map.shape().in, "dx");
+    map.backward_input(*this);
+  }
 };
 
 /// dweight (in the shape of the stored weight) and dbias[O] = (accumulate ? old : 0) + x^T dy and
@@ -73,7 +81,11 @@ struct LinearWeight {
   View dweight{}, dbias{};
   bool accumulate;
   auto views() { return std::array{&x, &dy, &dweight, &dbias}; }
-  void run() const { map.backward_weight(*this); }
+  void run() const {
+    map.check(x, map.shape().in, "x");
+    map.check(dy, map.shape().out, "dy");
+    map.backward_weight(*this);
+  }
 };
 
 /// y[R,HD] = softmax(mask(q k^T / sqrt(D))) v; lse[samples,H,T] is the log-sum-exp of each row.
@@ -91,7 +103,10 @@ struct AttentionForward {
   View starts{};
   View cache{};  // of AttentionShape::cache_elements(); then lse is not written
   auto views() { return std::array{&qkv, &lengths, &y, &lse, &starts, &cache}; }
-  void run() const { attention.forward(*this); }
+  void run() const {
+    attention.require(lengths, mask, starts, cache);
+    attention.forward(*this);
+  }
 };
 
 /// Computes dqkv[R,(H+2K)D] from dy[R,HD], recomputing the probabilities from qkv and lse
@@ -105,7 +120,10 @@ struct AttentionBackward {
   DropoutMask mask{};  // the same as in the forward pass
   View starts{};       // likewise
   auto views() { return std::array{&dy, &qkv, &lengths, &y, &lse, &dqkv, &starts}; }
-  void run() const { attention.backward(*this); }
+  void run() const {
+    attention.require(lengths, mask, starts);
+    attention.backward(*this);
+  }
 };
 
 /// Layer norm (Ba et al. 2016): y[R,C] = (x - mean) rstd gamma + beta, with statistics mean[R] and

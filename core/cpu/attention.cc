@@ -20,7 +20,6 @@ class HeadAttention final : public Attention {
   }
 
   void forward(const AttentionForward& op) override {
-    require(op.lengths, op.mask, op.starts);
     each_head([&](const Head& at, void* scratch) {
       const T* qkv = op.qkv.as<T>();
       each_document(op, at, [&](const Head& of, const HeadShape& head) {
@@ -31,7 +30,6 @@ class HeadAttention final : public Attention {
   }
 
   void backward(const AttentionBackward& op) override {
-    require(op.lengths, op.mask, op.starts);
     each_head([&](const Head& at, void* scratch) {
       const T* qkv = op.qkv.as<T>();
       T* grad = op.dqkv.as<T>();

@@ -16,7 +16,6 @@ class CachedAttention final : public Attention {
   }
 
   void forward(const AttentionForward& op) override {
-    require(op.lengths, op.mask, op.starts, op.cache);
     const AttentionShape& s = shape();
     context_.team.each(s.samples * s.kv(), [&](std::int64_t i, int thread) {
       const std::int64_t sample = i / s.kv(), head = i % s.kv();
@@ -35,10 +34,6 @@ class CachedAttention final : public Attention {
                   op.y.as<T>() + row * s.width() + h * s.head_dim);
       }
     });
-  }
-
-  void backward(const AttentionBackward& /*op*/) override {
-    CONCERTINA_CHECK(false, "attention with a cache has no backward pass");
   }
 
  private:

@@ -1,7 +1,6 @@
 #include "core/cpu/operators.h"
 
 #include "core/cpu/linear_tiles.h"
-#include "core/error.h"
 #include "core/ops.h"
 
 namespace concertina::cpu {
@@ -39,8 +38,6 @@ class CpuLinear final : public Linear {
   }
 
   void forward(const LinearForward& op) override {
-    check(op.x, shape().in, "x");
-    check(op.y, shape().out, "y");
     const Int n = shape().out;
     const float* b = op.bias.f32();
     T *out = op.y.as<T>(), *operand = op.epilogue.operand.as<T>();
@@ -57,8 +54,6 @@ class CpuLinear final : public Linear {
   }
 
   void backward_input(const LinearInput& op) override {
-    check(op.dy, shape().out, "dy");
-    check(op.dx, shape().in, "dx");
     const Int n = shape().in;
     const void* weights = backward_part(const_cast<void*>(op.packed));
     T* out = op.dx.as<T>();
@@ -74,8 +69,6 @@ class CpuLinear final : public Linear {
   }
 
   void backward_weight(const LinearWeight& op) override {
-    check(op.x, shape().in, "x");
-    check(op.dy, shape().out, "dy");
     const T *in = op.x.as<T>(), *grad = op.dy.as<T>();
     const bool swapped = shape().transposed;
     if (!op.dweight.empty())
@@ -122,12 +115,6 @@ class CpuLinear final : public Linear {
 
   void* backward_part(void* packed) const {
     return static_cast<std::byte*>(packed) + backward_offset_;
-  }
-
-  void check(View view, Int columns, const char* name) const {
-    CONCERTINA_CHECK(view.count == static_cast<std::size_t>(shape().rows * columns),
-                     "linear {}: got {} elements, expected {} x {}", name, view.count, shape().rows,
-                     columns);
   }
 
   const ActivationLoops<T>& loops_;

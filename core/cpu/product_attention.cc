@@ -91,7 +91,6 @@ class ProductAttention final : public Attention {
   }
 
   void forward(const AttentionForward& op) override {
-    require(op.lengths, op.mask, op.starts);
     each_head([&](const Head& head, const Scratch& scratch) {
       for (Int i = 0; i < shape().group(); ++i)
         forward_head(sources(op, head, i), op.y.as<Bf16>() + head.y + i * shape().head_dim,
@@ -100,7 +99,6 @@ class ProductAttention final : public Attention {
   }
 
   void backward(const AttentionBackward& op) override {
-    require(op.lengths, op.mask, op.starts);
     each_head([&](const Head& head, const Scratch& scratch) {
       const Int d = shape().head_dim, stride = shape().qkv_width();
       Bf16* grad = op.dqkv.as<Bf16>();

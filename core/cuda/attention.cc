@@ -14,12 +14,10 @@ class CudaAttention final : public Attention {
       : Attention(shape), context_(context) {}
 
   void forward(const AttentionForward& op) override {
-    require(op.lengths, op.mask, op.starts);
     attention_forward(context_.stream, shape(), op, place_of(op.mask));
   }
 
   void backward(const AttentionBackward& op) override {
-    require(op.lengths, op.mask, op.starts);
     const View delta{context_.workspace.scratch(), delta_count(shape()), DType::f32};
     attention_delta(context_.stream, shape(), op.dy, op.y, delta);
     attention_backward(context_.stream, shape(), op, delta, place_of(op.mask));
@@ -39,11 +37,7 @@ class CachedAttention final : public Attention {
       : Attention(shape), context_(context) {}
 
   void forward(const AttentionForward& op) override {
-    require(op.lengths, op.mask, op.starts, op.cache);
     cached_attention(context_.stream, shape(), op);
-  }
-  void backward(const AttentionBackward& /*op*/) override {
-    CONCERTINA_CHECK(false, "attention with a cache has no backward pass");
   }
 
  private:

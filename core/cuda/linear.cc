@@ -4,7 +4,6 @@
 #include "core/cuda/kernels/kernels.h"
 #include "core/cuda/linear_operands.h"
 #include "core/cuda/operators.h"
-#include "core/error.h"
 
 namespace concertina::cuda {
 namespace {
@@ -39,8 +38,6 @@ class CudaLinear final : public Linear {
 
   void forward(const LinearForward& op) override {
     const auto& [map, x, packed, bias, epilogue, y] = op;
-    check(x, shape().in, "x");
-    check(y, shape().out, "y");
     Product::Operands o = operands_->forward(x, packed);
     const bool activation = epilogue.is_activation();
     if (epilogue.kind == Epilogue::Kind::gelu && gelu_ && gelu_->able() && !bias.empty()) {
@@ -61,8 +58,6 @@ class CudaLinear final : public Linear {
   }
 
   void backward_input(const LinearInput& op) override {
-    check(op.dy, shape().out, "dy");
-    check(op.dx, shape().in, "dx");
     Product::Operands o = operands_->input(op.dy, op.packed);
     o.c = op.dx.data;
     if (op.epilogue.kind == Epilogue::Kind::gelu && gelu_input_ && gelu_input_->able()) {
@@ -77,8 +72,6 @@ class CudaLinear final : public Linear {
 
   // dbias uses our sums: cuBLASLt's bias gradient overwrites it, and adds in an unspecified order.
   void backward_weight(const LinearWeight& op) override {
-    check(op.x, shape().in, "x");
-    check(op.dy, shape().out, "dy");
     if (!op.dweight.empty()) {
       Product::Operands o = operands_->weight(op.x, op.dy);
       o.c = op.dweight.data;
@@ -100,12 +93,6 @@ class CudaLinear final : public Linear {
     const View copy{context_.workspace.bias(), bias.count, shape().compute};
     cast(context_.stream, bias, copy);
     return copy.data;
-  }
-
-  void check(View view, Int columns, const char* name) const {
-    CONCERTINA_CHECK(view.count == static_cast<std::size_t>(shape().rows * columns),
-                     "linear {}: got {} elements, expected {} x {}", name, view.count, shape().rows,
-                     columns);
   }
 
   Context& context_;

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "core/arena.h"
 #include "core/error.h"
 #include "core/index.h"
 #include "core/log.h"
@@ -24,23 +25,10 @@ std::vector<int> job_ranks(Communicator& control, int mine) {
   return all;
 }
 
-/// Device memory for the messages that establish connections.
-class Scratch {
- public:
-  Scratch(Memory& memory, std::size_t bytes)
-      : memory_(memory),
-        bytes_(bytes),
-        block_(memory.allocate(bytes, "messages that connect ranks")) {}
-  ~Scratch() { memory_.release(block_, bytes_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  Bytes byte(int i) const { return {static_cast<std::byte*>(block_) + i, 1}; }
-
- private:
-  Memory& memory_;
-  std::size_t bytes_;
-  void* block_;
-};
+/// Byte `i` of the memory for the messages that connect ranks.
+Bytes byte(const Arena& scratch, int i) {
+  return {static_cast<std::byte*>(scratch.data()) + i, 1};
+}
 
 class NcclCommunicator final : public Communicator {
  public:
@@ -152,15 +140,15 @@ std::unique_ptr<Communicator> NcclCommunicator::split(int color, int key) {
 }
 
 void NcclCommunicator::open_collectives() {
-  const Scratch scratch(job_->memory(), at(size()));
+  const Arena scratch(at(size()), job_->memory());
   std::vector<Bytes> to;
-  for (int r = 0; r < size(); ++r) to.push_back(scratch.byte(r));
+  for (int r = 0; r < size(); ++r) to.push_back(byte(scratch, r));
   all_gather(to[at(rank())], to).wait();
 }
 
 /// Uses rounds of disjoint pairs: one split creates a communicator for each pair of a round.
 void NcclCommunicator::connect(std::span<const int> peers) {
-  const Scratch scratch(job_->memory(), 2);
+  const Arena scratch(2, job_->memory());
   for (const auto& round : pair_rounds(gather_wishes(*control_, peers), known_pairs_)) {
     const auto mine = std::find_if(round.begin(), round.end(), [this](const Pair& pair) {
       return pair.low == rank() || pair.high == rank();
@@ -174,8 +162,8 @@ void NcclCommunicator::connect(std::span<const int> peers) {
       if (!in_round) continue;
       const int peer = mine->low == rank() ? mine->high : mine->low;
       (sends ? out_ : in_)[at(peer)] = std::make_unique<NcclLane>(std::move(handle));
-      const Bytes byte = scratch.byte(sends ? 0 : 1);
-      (sends ? isend(byte, peer) : irecv(byte, peer)).wait();
+      const Bytes data = byte(scratch, sends ? 0 : 1);
+      (sends ? isend(data, peer) : irecv(data, peer)).wait();
     }
   }
 }

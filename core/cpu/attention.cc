@@ -20,50 +20,32 @@ class HeadAttention final : public Attention {
   }
 
   void forward(const AttentionForward& op) override {
-    each_head([&](const Head& at, void* scratch) {
+    each_head(shape(), context_.team, [&](const HeadOffsets& at, int thread) {
       const T* qkv = op.qkv.as<T>();
-      each_document(op, at, [&](const Head& of, const HeadShape& head) {
+      each_document(op, at, [&](const HeadOffsets& of, const HeadShape& head) {
         loops_.forward(head, qkv + of.q, qkv + of.k, qkv + of.v, op.y.as<T>() + of.y,
-                       op.lse.f32() + of.lse, scratch);
+                       op.lse.f32() + of.lse, context_.workspace.of(thread));
       });
     });
   }
 
   void backward(const AttentionBackward& op) override {
-    each_head([&](const Head& at, void* scratch) {
+    each_head(shape(), context_.team, [&](const HeadOffsets& at, int thread) {
       const T* qkv = op.qkv.as<T>();
       T* grad = op.dqkv.as<T>();
-      each_document(op, at, [&](const Head& of, const HeadShape& head) {
+      each_document(op, at, [&](const HeadOffsets& of, const HeadShape& head) {
         loops_.backward(head, qkv + of.q, qkv + of.k, qkv + of.v, op.y.as<T>() + of.y,
                         op.lse.f32() + of.lse, op.dy.as<T>() + of.y, grad + of.q, grad + of.k,
-                        grad + of.v, scratch);
+                        grad + of.v, context_.workspace.of(thread));
       });
     });
   }
 
  private:
-  /// Offsets of one key head in the operands, and of the first query head that shares it.
-  struct Head {
-    Int sample, head, q, k, v, y, lse;  // `head` is a query head
-  };
-
-  template <class F>
-  void each_head(F&& f) {
-    const AttentionShape& s = shape();
-    context_.team.each(s.samples * s.kv(), [&](Int i, int thread) {
-      const Int sample = i / s.kv(), row = sample * s.tokens, first = i % s.kv() * s.group();
-      const Int q = row * s.qkv_width() + first * s.head_dim;
-      const Int k = row * s.qkv_width() + s.width() + i % s.kv() * s.head_dim;
-      f(Head{sample, first, q, k, k + s.kv_width(), row * s.width() + first * s.head_dim,
-             (sample * s.heads + first) * s.tokens},
-        context_.workspace.of(thread));
-    });
-  }
-
   /// Calls f(offsets, shape) for the head, or for each of its documents as if it were a sample:
   /// masked parts are not computed, and the results are bit-identical.
   template <class F>
-  void each_document(const auto& op, const Head& at, F&& f) const {
+  void each_document(const auto& op, const HeadOffsets& at, F&& f) const {
     const AttentionShape& s = shape();
     auto drop = score_dropout(s, op.mask, at.sample, at.head);
     const ScoreDropout* const dropped = drop ? &*drop : nullptr;
@@ -76,8 +58,8 @@ class HeadAttention final : public Attention {
       const Int in_qkv = begin * s.qkv_width(), in_y = begin * s.width();
       HeadShape head = head_shape(end - begin, dropped);
       head.tokens = end - begin;
-      f(Head{at.sample, at.head, at.q + in_qkv, at.k + in_qkv, at.v + in_qkv, at.y + in_y,
-             at.lse + begin},
+      f(HeadOffsets{at.sample, at.head, at.q + in_qkv, at.k + in_qkv, at.v + in_qkv, at.y + in_y,
+                    at.lse + begin},
         head);
     }
   }

@@ -27,6 +27,23 @@ std::unique_ptr<Attention> make_cached_attention(const AttentionShape& shape, Co
 std::optional<ScoreDropout> score_dropout(const AttentionShape& shape, const DropoutMask& mask,
                                           std::int64_t sample, std::int64_t head);
 
+/// Offsets of one key head in the operands, and of the first query head that shares it.
+struct HeadOffsets {
+  Int sample, head, q, k, v, y, lse;  // `head` is a query head
+};
+
+/// Calls f(offsets, thread) for each key head of each sample.
+template <class F>
+void each_head(const AttentionShape& s, const Team& team, F&& f) {
+  team.each(s.samples * s.kv(), [&](Int i, int thread) {
+    const Int sample = i / s.kv(), row = sample * s.tokens, first = i % s.kv() * s.group();
+    const Int k = row * s.qkv_width() + s.width() + i % s.kv() * s.head_dim;
+    f(HeadOffsets{sample, first, row * s.qkv_width() + first * s.head_dim, k, k + s.kv_width(),
+                  row * s.width() + first * s.head_dim, (sample * s.heads + first) * s.tokens},
+      thread);
+  });
+}
+
 /// Returns the number of keys of a sample that are not padding.
 inline std::int64_t length_of(const AttentionShape& shape, View lengths, std::int64_t sample) {
   return lengths.empty() ? shape.tokens

@@ -87,11 +87,12 @@ class ProductAttention final : public Attention {
       for (Int k = 0; k < tile.keys; k += kKeys)
         tile.blocks.push_back(products(tile.queries, std::min(kKeys, tile.keys - k)));
     }
-    context.workspace.need(Scratch(*this, nullptr).bytes);
+    context.workspace.need(Scratch(*this, nullptr, 0).bytes);
   }
 
   void forward(const AttentionForward& op) override {
-    each_head([&](const Head& head, const Scratch& scratch) {
+    each_head(shape(), context_.team, [&](const HeadOffsets& head, int thread) {
+      const Scratch scratch(*this, context_.workspace.of(thread), thread);
       for (Int i = 0; i < shape().group(); ++i)
         forward_head(sources(op, head, i), op.y.as<Bf16>() + head.y + i * shape().head_dim,
                      op.lse.f32() + head.lse + i * shape().tokens, scratch);
@@ -99,7 +100,8 @@ class ProductAttention final : public Attention {
   }
 
   void backward(const AttentionBackward& op) override {
-    each_head([&](const Head& head, const Scratch& scratch) {
+    each_head(shape(), context_.team, [&](const HeadOffsets& head, int thread) {
+      const Scratch scratch(*this, context_.workspace.of(thread), thread);
       const Int d = shape().head_dim, stride = shape().qkv_width();
       Bf16* grad = op.dqkv.as<Bf16>();
       std::fill_n(scratch.dk, shape().tokens * d, 0.0F);
@@ -111,17 +113,11 @@ class ProductAttention final : public Attention {
       }
       const float kept = op.mask.scale();
       loops_.store(scratch.dk, nullptr, 1, shape().tokens, {stride, d}, grad + head.k);
-      loops_.store(scratch.dv, nullptr, kept, shape().tokens, {stride, d},
-                   grad + head.k + shape().kv_width());
+      loops_.store(scratch.dv, nullptr, kept, shape().tokens, {stride, d}, grad + head.v);
     });
   }
 
  private:
-  /// One key head, and the first query head that shares it.
-  struct Head {
-    Int sample, head;  // `head` is a query head
-    Int q, k, y, lse;  // offsets of their first elements
-  };
   /// The operands of one query head.
   struct Sources {
     const Bf16 *q, *k, *v;
@@ -136,10 +132,10 @@ class ProductAttention final : public Attention {
     float *dk, *dv;       // [T,D]
     float* inverse;       // [Q]
     std::uint32_t* keep;  // see ScoreTile
-    int thread = 0;
+    int thread;
     std::size_t bytes = 0;
 
-    Scratch(const ProductAttention& a, void* memory) {
+    Scratch(const ProductAttention& a, void* memory, int its_thread) : thread(its_thread) {
       const auto take = [&]<class U>(U*& piece, Int count) {
         piece = memory == nullptr ? nullptr
                                   : reinterpret_cast<U*>(static_cast<std::byte*>(memory) + bytes);
@@ -166,25 +162,11 @@ class ProductAttention final : public Attention {
     return blocks_.back().products.get();
   }
 
-  template <class F>
-  void each_head(F&& f) const {
-    const AttentionShape& s = shape();
-    context_.team.each(s.samples * s.kv(), [&](Int i, int thread) {
-      const Int sample = i / s.kv(), row = sample * s.tokens, first = i % s.kv() * s.group();
-      Scratch scratch(*this, context_.workspace.of(thread));
-      scratch.thread = thread;
-      f(Head{sample, first, row * s.qkv_width() + first * s.head_dim,
-             row * s.qkv_width() + s.width() + i % s.kv() * s.head_dim,
-             row * s.width() + first * s.head_dim, (sample * s.heads + first) * s.tokens},
-        scratch);
-    });
-  }
-
   /// Returns the operands of the `i`-th query head that shares a key head, for an `op` of either
   /// pass.
-  Sources sources(const auto& op, const Head& head, Int i) const {
-    const Bf16 *qkv = op.qkv.template as<Bf16>(), *k = qkv + head.k;
-    return {qkv + head.q + i * shape().head_dim, k, k + shape().kv_width(),
+  Sources sources(const auto& op, const HeadOffsets& head, Int i) const {
+    const Bf16* qkv = op.qkv.template as<Bf16>();
+    return {qkv + head.q + i * shape().head_dim, qkv + head.k, qkv + head.v,
             length_of(shape(), op.lengths, head.sample),
             score_dropout(shape(), op.mask, head.sample, head.head + i)};
   }

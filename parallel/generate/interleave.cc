@@ -30,12 +30,10 @@ Rows interleave(const Plan& plan, const Layout& layout, const std::vector<int>& 
 }
 
 Rows place_stages(const PipelineShape& shape, Rows stage_rows) {
-  Pipeline pipeline;
-  for (int stage = 0; stage < shape.stages(); ++stage)
-    pipeline.stages.push_back({stage, stage, stage + 1});
-  pipeline.last_microbatch = shape.microbatches;
-  return interleave({std::move(stage_rows)}, {{std::move(pipeline)}}, shape.stage_rank,
-                    shape.ranks);
+  const int stages = shape.stages();
+  return interleave({std::move(stage_rows)},
+                    make_layout(single_units(stages), {stages, 1}, shape.microbatches, 1),
+                    shape.stage_rank, shape.ranks);
 }
 
 }  // namespace concertina

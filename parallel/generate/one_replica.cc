@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "core/error.h"
 #include "parallel/generate/expand.h"
@@ -40,12 +39,10 @@ OneReplica one_replica(int ranks, int microbatches, std::optional<int> asked,
   int leaves = leaves_of(asked, microbatches);
   if (leaves < folding.pipelines() && !asked) leaves = microbatches;
   const int stages = ranks * folding.chunks;
-  std::vector<UnitRange> units;
-  for (int stage = 0; stage < stages; ++stage) units.push_back({stage, stage + 1});
   const Grid grid =
       fit({.world = ranks, .units = stages, .microbatches = microbatches, .leaves = leaves}, ranks,
           1, folding);
-  return {make_layout(units, grid, microbatches, leaves, folding), leaves};
+  return {make_layout(single_units(stages), grid, microbatches, leaves, folding), leaves};
 }
 
 }  // namespace concertina

@@ -97,11 +97,6 @@ Plan run_passes(GivenSchedule given, const Layout& layout, const Limits& due, bo
   return std::move(plan.plan);
 }
 
-Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& due,
-              bool overlap) {
-  return run_passes({std::move(plan), "", where}, layout, due, overlap);
-}
-
 Plan make_plan(const Layout& layout, std::string_view name, const Limits& due, bool overlap) {
   return run_passes(named_schedule(layout, name), layout, due, overlap);
 }

@@ -45,10 +45,6 @@ Plan add_reduction(Plan plan);
 Plan run_passes(GivenSchedule given, const Layout& layout, const Limits& due = {},
                 bool overlap = false);
 
-/// run_passes() for a plan read from the file `where`.
-Plan complete(Plan plan, const Layout& layout, const std::string& where, const Limits& due = {},
-              bool overlap = false);
-
 /// run_passes() for the schedule `name`.
 Plan make_plan(const Layout& layout, std::string_view name, const Limits& due = {},
                bool overlap = false);

@@ -28,10 +28,6 @@ struct BucketChange {
   std::vector<Demand> demands;  // by ascending rank
 };
 
-std::size_t move_bytes(const Move& move, std::size_t kinds) {
-  return move.count() * sizeof(float) * (move.kinds ? kinds : 1);
-}
-
 /// Ranks of `holders` on the host of `rank`, or all holders if there are none.
 std::vector<int> nearest(const std::vector<int>& holders, int rank, const std::vector<int>& hosts) {
   std::vector<int> near;
@@ -63,7 +59,7 @@ class ChangeFinder {
         demands_[rank].gives += block_bytes(old->count(), kinds_);
     for (const Move& move : change_.moves) {
       if (move.from == move.to) continue;
-      demands_[move.from].out += move_bytes(move, kinds_);
+      demands_[move.from].out += move.bytes(kinds_);
     }
     for (auto& [rank, demand] : demands_) {
       demand.rank = rank;
@@ -297,7 +293,7 @@ std::size_t MovePlan::bytes(std::size_t kinds) const {
   std::size_t sum = 0;
   for (const MoveRound& round : rounds)
     for (const Move& move : round.moves)
-      if (move.from != move.to) sum += move_bytes(move, kinds);
+      if (move.from != move.to) sum += move.bytes(kinds);
   return sum;
 }
 

@@ -21,6 +21,10 @@ struct Move {
   std::size_t source = bucket;  // bucket that holds the weights: another one if `bucket`
                                 // starts as a copy of it
   std::size_t count() const { return end - begin; }
+  /// Size in bytes, for an optimizer with `tensors` tensors.
+  std::size_t bytes(std::size_t tensors) const {
+    return count() * sizeof(float) * (kinds ? tensors : 1);
+  }
   bool operator==(const Move&) const = default;
 };
 

@@ -40,6 +40,12 @@ void check_cover(const std::vector<UnitRange>& ranges, int units, int parts,
 
 }  // namespace
 
+std::vector<UnitRange> single_units(int count) {
+  std::vector<UnitRange> ranges;
+  for (int unit = 0; unit < count; ++unit) ranges.push_back({unit, unit + 1});
+  return ranges;
+}
+
 std::vector<UnitRange> partition(const std::vector<double>& costs, int parts,
                                  std::string_view name) {
   const Partitioner make = lookup(partitioners(), name, "partitioner", "parallel.partition");

@@ -16,6 +16,9 @@ struct UnitRange {
   bool operator==(const UnitRange&) const = default;
 };
 
+/// Returns `count` ranges of one unit each.
+std::vector<UnitRange> single_units(int count);
+
 /// Splits units into `parts` ranges, 1 <= parts <= costs.size(). `costs[unit]` is finite and >= 0,
 /// in any unit of measure.
 using Partitioner = std::vector<UnitRange> (*)(const std::vector<double>& costs, int parts);

@@ -200,9 +200,8 @@ Costs CandidateModel::simulation_costs(bool transfers, bool reductions) const {
 
 StepPrediction CandidateModel::simulated(bool parts) const {
   const int m = microbatches_, p = candidate_.pp;
-  std::vector<UnitRange> cuts;
-  for (int stage = 0; stage < candidate_.stages(); ++stage) cuts.push_back({stage, stage + 1});
-  const Layout layout = make_layout(cuts, {p, 1}, m, 1, folding_of(schedule_, candidate_.chunks));
+  const Layout layout = make_layout(single_units(candidate_.stages()), {p, 1}, m, 1,
+                                    folding_of(schedule_, candidate_.chunks));
   Plan plan = merge_input_weight({expand(layout, schedule_.value, schedule_.name), layout});
   plan = add_reduction(add_transfers({plan, layout}));
   const auto seconds = [&](bool transfers, bool reductions) {

@@ -7,10 +7,6 @@
 namespace concertina {
 namespace {
 
-double bytes_of_move(const Move& move, std::size_t kinds) {
-  return static_cast<double>(move.count() * sizeof(float) * (move.kinds ? kinds : 1));
-}
-
 /// The work of one rank in a round. The ranks of a host share one link out and one in, so traffic
 /// between hosts is counted per host.
 struct RankWork {
@@ -28,7 +24,7 @@ class RoundClock {
   }
 
   void add(const Move& move) {
-    const double bytes = bytes_of_move(move, kinds_);
+    const double bytes = static_cast<double>(move.bytes(kinds_));
     if (move.from == move.to) {
       works_[at(move.to)].copied += bytes;
     } else {
@@ -100,7 +96,8 @@ PairBytes pair_bytes(const MovePlan& plan, std::size_t kinds) {
   PairBytes bytes;
   for (const MoveRound& round : plan.rounds)
     for (const Move& move : round.moves)
-      if (move.from != move.to) bytes[{move.from, move.to}] += bytes_of_move(move, kinds);
+      if (move.from != move.to)
+        bytes[{move.from, move.to}] += static_cast<double>(move.bytes(kinds));
   return bytes;
 }
 

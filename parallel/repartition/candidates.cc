@@ -26,15 +26,6 @@ std::optional<Folding> default_folding(const Entry<Schedule>& schedule) {
   }
 }
 
-Grid grid_of(const Layout& layout, const Folding& folding) {
-  std::vector<int> ranks;
-  for (const StagePlacement& stage : layout.pipelines.front().stages) ranks.push_back(stage.rank);
-  std::sort(ranks.begin(), ranks.end());
-  const auto depth = std::unique(ranks.begin(), ranks.end()) - ranks.begin();
-  return {static_cast<int>(depth),
-          static_cast<int>(std::ssize(layout.pipelines)) / folding.pipelines()};
-}
-
 class CandidateList {
  public:
   explicit CandidateList(const LayoutView& view)
@@ -89,7 +80,9 @@ class CandidateList {
   }
 
   void add(const Entry<Schedule>& schedule, const Folding& folding, bool single) {
-    const Grid now = grid_of(view_.now.layout, folding_of(view_.asked));
+    const Layout& layout = view_.now.layout;
+    const Grid now{static_cast<int>(working_ranks({{layout.pipelines.front()}}).size()),
+                   replicas_of(view_.asked, layout)};
     for (int pp = single ? 1 : 2; pp <= world_ && pp * folding.chunks <= view_.job.units(); ++pp) {
       if (pp % folding.rank_step != 0 || (pp > kAllDepths && world_ % pp != 0 && pp != now.pp))
         continue;

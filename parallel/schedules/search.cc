@@ -14,12 +14,11 @@ namespace {
 constexpr std::string_view kName = "search";
 
 Layout layout_of(const PipelineShape& shape) {
-  Pipeline pipeline;
-  for (int stage = 0; stage < shape.stages(); ++stage)
-    pipeline.stages.push_back(
-        {shape.stage_rank[static_cast<std::size_t>(stage)], stage, stage + 1});
-  pipeline.last_microbatch = shape.microbatches;
-  return {{pipeline}};
+  const int stages = shape.stages();
+  Layout layout = make_layout(single_units(stages), {stages, 1}, shape.microbatches, 1);
+  for (std::size_t stage = 0; stage < shape.stage_rank.size(); ++stage)
+    layout.pipelines[0].stages[stage].rank = shape.stage_rank[stage];
+  return layout;
 }
 
 int peak(const Plan& plan) {

@@ -69,7 +69,7 @@ Timeline Simulation::run() && {
     CONCERTINA_CHECK(ranks_[at(rank)].position == plan_.rows[at(rank)].size(),
                      "the plan deadlocks; check it before simulating");
   for (const auto& [rank, interval] : steps_) timeline_.rows[at(rank)].back() = interval;
-  complete(timeline_, plan_, stages_, costs_, delays_);
+  complete(timeline_, plan_, stages_, costs_, delays_, row_begin_);
   return std::move(timeline_);
 }
 

@@ -69,10 +69,8 @@ bool Simulation::arrived(int rank, int message, Wait wait) {
 
 Simulation::Outbox* Simulation::outbox_of(int rank, const Action& action) {
   const StageInfo& stage = stages_[at(action.stage)];
-  if (makes_input_gradient(action.kind) && stage.sends_gradient)
-    return &ranks_[at(rank)].outboxes.gradients;
-  if (action.kind == Kind::F && stage.sends_unanswered())
-    return &ranks_[at(rank)].outboxes.activations;
+  if (makes_input_gradient(action.kind) && stage.sends_gradient) return &ranks_[at(rank)].gradients;
+  if (action.kind == Kind::F && stage.sends_unanswered()) return &ranks_[at(rank)].activations;
   return nullptr;
 }
 
@@ -107,9 +105,9 @@ bool Simulation::post(int rank, const Action& action) {
     now += costs_.boundary_bytes * link.send_cpu;  // the copy comes first
   (send ? one.sent : one.posted) = now;
   (send ? one.sender : one.receiver) = node(rank);
-  if (send && !forward) ranks_[at(rank)].outboxes.gradients.sends.push_back(message);
+  if (send && !forward) ranks_[at(rank)].gradients.sends.push_back(message);
   if (send && forward && stages_[at(action.stage)].sends_unanswered())
-    ranks_[at(rank)].outboxes.activations.sends.push_back(message);
+    ranks_[at(rank)].activations.sends.push_back(message);
   posted(message);
   return true;
 }

@@ -38,9 +38,6 @@ class Simulation {
     std::vector<int> sends;  // messages, in row order
     int taken = 0;
   };
-  struct Outboxes {
-    Outbox gradients, activations;
-  };
   struct Rank {
     std::size_t position = 0;  // index in its row
     std::size_t tail = 0;      // after the row's last compute
@@ -48,7 +45,7 @@ class Simulation {
     double clock = 0;
     UnderWay under_way;
     std::vector<int> unsent;  // see keep_outputs()
-    Outboxes outboxes;
+    Outbox gradients, activations;
   };
 
   int rank_count() const { return static_cast<int>(plan_.rows.size()); }
@@ -112,7 +109,7 @@ class Simulation {
   BucketClock buckets_;
   bool transfers_ = false;
   int steps_left_ = 0;
-  std::vector<int> row_begin_;  // by rank: nodes of its row
+  std::vector<int> row_begin_;  // by rank: the first node of its row; and the total
   std::vector<Delay> delays_;   // by node
   std::vector<Rank> ranks_;
   std::vector<int> in_step_;

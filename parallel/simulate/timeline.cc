@@ -23,14 +23,6 @@ double step_seconds(const std::vector<Action>& row, const Costs& costs, std::siz
   return own.norm + own.update + own.refresh;
 }
 
-/// Number of the first action of each row, and the total.
-std::vector<int> row_begins(const Plan& plan) {
-  std::vector<int> begins{0};
-  for (const std::vector<Action>& row : plan.rows)
-    begins.push_back(begins.back() + static_cast<int>(row.size()));
-  return begins;
-}
-
 /// The number of the action that ends last.
 int last_action(const Timeline& timeline, const std::vector<int>& begins) {
   int last = -1;
@@ -45,8 +37,8 @@ int last_action(const Timeline& timeline, const std::vector<int>& begins) {
 
 /// Traces back from the action that ends last, along the causes of waits.
 std::vector<PathStep> critical_path(const Timeline& timeline, const Plan& plan,
-                                    const std::vector<Delay>& delays) {
-  const std::vector<int> begins = row_begins(plan);
+                                    const std::vector<Delay>& delays,
+                                    const std::vector<int>& begins) {
   std::vector<PathStep> path;
   for (int node = last_action(timeline, begins); node >= 0;) {
     const auto row = std::upper_bound(begins.begin(), begins.end(), node) - 1;
@@ -118,7 +110,8 @@ IdleOverIdeal idle_over_ideal(const Plan& plan, const Timeline& timeline) {
 }
 
 void complete(Timeline& timeline, const Plan& plan, const std::vector<StageInfo>& stages,
-              const Costs& costs, const std::vector<Delay>& delays) {
+              const Costs& costs, const std::vector<Delay>& delays,
+              const std::vector<int>& begins) {
   for (const std::vector<Interval>& row : timeline.rows)
     for (const Interval& interval : row)
       timeline.makespan = std::max(timeline.makespan, interval.end);
@@ -134,7 +127,7 @@ void complete(Timeline& timeline, const Plan& plan, const std::vector<StageInfo>
         row, [&](int stage) { return saves(stage, costs.stages[at(stage)].saved_bytes); }));
   }
   add_idle(timeline, plan, costs);
-  timeline.critical_path = critical_path(timeline, plan, delays);
+  timeline.critical_path = critical_path(timeline, plan, delays, begins);
 }
 
 }  // namespace concertina

@@ -63,8 +63,9 @@ struct Delay {
   Wait wait = Wait::none;
 };
 
-/// Sets everything except the rows. `stages` are those of the layout; `delays` is by action number.
+/// Sets everything except the rows. `stages` are those of the layout; `delays` is by action number;
+/// `begins` has the number of the first action of each row, and the total.
 void complete(Timeline& timeline, const Plan& plan, const std::vector<StageInfo>& stages,
-              const Costs& costs, const std::vector<Delay>& delays);
+              const Costs& costs, const std::vector<Delay>& delays, const std::vector<int>& begins);
 
 }  // namespace concertina

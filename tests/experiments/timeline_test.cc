@@ -14,11 +14,10 @@ namespace {
 
 TimelinePanel panel_of(const std::string& name, int ranks, int microbatches, Costs costs = {}) {
   const Folding folding = folding_of(find_schedule(name), 0);
-  std::vector<UnitRange> units;
-  for (int s = 0; s < ranks * folding.chunks; ++s) units.push_back({s, s + 1});
   const Grid grid{ranks, 1};
   const int leaves = std::min(microbatches, 8);
-  const Layout layout = make_layout(units, grid, microbatches, leaves, folding);
+  const Layout layout =
+      make_layout(single_units(ranks * folding.chunks), grid, microbatches, leaves, folding);
   Plan plan = make_plan(layout, name, {.leaf_microbatches = microbatches / leaves});
   const Costs unit = unit_costs(layout);
   if (costs.stages.empty())

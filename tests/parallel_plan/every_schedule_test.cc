@@ -119,9 +119,8 @@ TEST(EverySchedule, HasItsClosedFormsWithTheUsualLeaves) {
         const Folding folding = folding_of(schedule, 0);
         const int default_value = default_leaves(m),
                   leaves = default_value < folding.pipelines() ? m : default_value;
-        std::vector<UnitRange> units;
-        for (int s = 0; s < p * folding.chunks; ++s) units.push_back({s, s + 1});
-        const Layout layout = make_layout(units, {p, 1}, m, leaves, folding);
+        const Layout layout =
+            make_layout(single_units(p * folding.chunks), {p, 1}, m, leaves, folding);
         const Plan plan =
             make_plan(layout, schedule.name, {.reduction = false, .leaf_microbatches = m / leaves});
         const Timeline timeline = simulate(plan, layout, unit_costs(layout));

@@ -139,9 +139,9 @@ TEST(Frozen, APlanOfTheWholeModelIsRefusedAndCompletedFromAFile) {
     ASSERT_TRUE(violation.has_value());
     EXPECT_EQ(violation->rule, Rule::cover);
     expect_has(violation->text, "frozen");
-    const Plan plan = complete(whole, layout, "file");
+    const Plan plan = run_passes({whole, "", "file"}, layout);
     EXPECT_FALSE(check(plan, layout).has_value());
-    EXPECT_EQ(complete(drop_frozen(whole, layout), layout, "file"), plan);
+    EXPECT_EQ(run_passes({drop_frozen(whole, layout), "", "file"}, layout), plan);
   }
 }
 

@@ -90,8 +90,7 @@ TEST(Layout, EveryGridThatFitsMakesAValidLayout) {
 }
 
 TEST(Layout, FoldsIntoLoopsWavesAndOppositePipelines) {
-  std::vector<UnitRange> six;
-  for (int s = 0; s < 6; ++s) six.push_back({s, s + 1});
+  const std::vector<UnitRange> six = single_units(6);
   const auto ranks = [](const Pipeline& pipeline) {
     std::vector<int> result;
     for (const StagePlacement& stage : pipeline.stages) result.push_back(stage.rank);

@@ -27,9 +27,7 @@ inline Layout over(const std::vector<int>& ranks, int m) {
 /// dp replicas of p ranks, folded for `schedule`, with a unit per stage and a microbatch per leaf.
 inline Layout folded(const Entry<Schedule>& schedule, int p, int m, int chunks = 0, int dp = 1) {
   const Folding folding = folding_of(schedule, chunks);
-  std::vector<UnitRange> units;
-  for (int s = 0; s < p * folding.chunks; ++s) units.push_back({s, s + 1});
-  return make_layout(units, {p, dp}, m, m, folding);
+  return make_layout(single_units(p * folding.chunks), {p, dp}, m, m, folding);
 }
 
 /// 3 = 2 + 1: pipelines with different depths.

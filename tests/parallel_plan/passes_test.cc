@@ -152,9 +152,9 @@ TEST(MakePlan, KeepsToAMemoryBound) {
   const Layout layout = straight(2, 4);
   const Limits bound{.peak_activations = {3, 3}};
   EXPECT_THROW(make_plan(layout, "gpipe", bound), RefusedPlan);
-  EXPECT_THROW(complete(make_plan(layout, "gpipe"), layout, "file", bound), RefusedPlan);
+  EXPECT_THROW(run_passes({make_plan(layout, "gpipe"), "", "file"}, layout, bound), RefusedPlan);
   EXPECT_NO_THROW(make_plan(layout, "1f1b", bound));
-  EXPECT_NO_THROW(complete(make_plan(layout, "1f1b"), layout, "file", bound));
+  EXPECT_NO_THROW(run_passes({make_plan(layout, "1f1b"), "", "file"}, layout, bound));
 }
 
 TEST(MakePlan, MergedPipelinesKeepBothDirectionsBusy) {

@@ -79,7 +79,7 @@ TEST(PyTorch, SchedulesRunHere) {
     const Plan plan = parse_plan(text, name);
     try {
       const Layout layout = infer_layout(plan, name);
-      const Plan all = complete(plan, layout, name);
+      const Plan all = run_passes({plan, "", name}, layout);
       EXPECT_EQ(fault_of(name), "");
       EXPECT_FALSE(check(all, layout));
       EXPECT_GT(simulate(all, layout, unit_costs(layout)).makespan, 0);
@@ -103,7 +103,7 @@ TEST(PyTorch, FilesWithTransfersKeepTheirOrder) {
       return plan;
     };
     const Plan plan = parse_plan(text, name);
-    const Plan all = complete(plan, infer_layout(plan, name), name);
+    const Plan all = run_passes({plan, "", name}, infer_layout(plan, name));
     EXPECT_EQ(shared(all), shared(plan));
     EXPECT_NE(all, plan);
   }

@@ -16,9 +16,7 @@ constexpr int kRanks = 64, kMicrobatches = 512, kChunks = 4;
 constexpr double kMostSeconds = 2, kMostBytes = 1e9;  // on one core, in an optimized build
 
 Layout large_layout() {
-  std::vector<UnitRange> units;
-  for (int s = 0; s < kRanks * kChunks; ++s) units.push_back({s, s + 1});
-  return make_layout(units, Grid{kRanks, 1}, kMicrobatches, 16, kChunks);
+  return make_layout(single_units(kRanks * kChunks), Grid{kRanks, 1}, kMicrobatches, 16, kChunks);
 }
 
 std::size_t action_count(const Plan& plan) {

@@ -70,8 +70,8 @@ Planned read(const ScheduleOptions& options) {
   require_room(1, cells, free_bytes());
   require_agreement(options, file);
   const int leaves = leaves_of(options.leaves, file.microbatches());
-  Plan plan = complete(std::move(file.plan), file.layout, options.schedule,
-                       {.leaf_microbatches = file.microbatches() / leaves});
+  Plan plan = run_passes({std::move(file.plan), "", options.schedule}, file.layout,
+                         {.leaf_microbatches = file.microbatches() / leaves});
   return {std::move(plan), std::move(file.layout), nullptr, 1, leaves};
 }
 

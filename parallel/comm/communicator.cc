@@ -6,6 +6,7 @@
 #include <chrono>
 #include <ctime>
 #include <exception>
+#include <set>
 
 #include "core/error.h"
 #include "core/index.h"
@@ -97,6 +98,26 @@ void Work::wait(const std::function<void()>& meanwhile) {
     }
   }
   if (reported) wait_observer->waits_for(WaitObserver::kNobody);
+}
+
+std::vector<std::vector<std::vector<int>>> disjoint_rounds(
+    const std::vector<std::vector<int>>& sets) {
+  std::vector<std::vector<std::vector<int>>> rounds;
+  std::vector<std::set<int>> taken;  // by round
+  for (const std::vector<int>& ranks : sets) {
+    const auto free = [&](const std::set<int>& used) {
+      return std::none_of(ranks.begin(), ranks.end(), [&](int r) { return used.contains(r); });
+    };
+    std::size_t round = 0;
+    while (round < rounds.size() && !free(taken[round])) ++round;
+    if (round == rounds.size()) {
+      rounds.emplace_back();
+      taken.emplace_back();
+    }
+    rounds[round].push_back(ranks);
+    taken[round].insert(ranks.begin(), ranks.end());
+  }
+  return rounds;
 }
 
 Work Communicator::all_gather(ConstBytes mine, std::span<const Bytes> recv) {

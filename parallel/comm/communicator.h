@@ -85,6 +85,11 @@ struct Receive {
   int from = 0, step = 0;
 };
 
+/// Packs sets of ranks into rounds, each for one split(): a set is in the first round in which it
+/// shares no rank with an earlier set. Sets and rounds keep the order of `sets`.
+std::vector<std::vector<std::vector<int>>> disjoint_rounds(
+    const std::vector<std::vector<int>>& sets);
+
 class Communicator {
  public:
   virtual ~Communicator() = default;

@@ -41,18 +41,12 @@ constexpr const char* kEagerBytes = "1048576";
 constexpr Watchdog::Seconds kMpiSeconds{480};
 
 /// Watches MPI before the launch has a watchdog, and after that watchdog has been destroyed.
-class MpiDeadline {
- public:
-  explicit MpiDeadline(int rank)
-      : watchdog_(rank, kMpiSeconds, [](const std::string& report) {
-          log::error("{}: a rank has not reached this call; aborting the launch", report);
-          abort_job(static_cast<int>(Exit::failure));
-        }) {}
-  void at(const char* call) { watchdog_.at(call); }
-
- private:
-  Watchdog watchdog_;
-};
+Watchdog mpi_deadline(int rank) {
+  return Watchdog(rank, kMpiSeconds, [](const std::string& report) {
+    log::error("{}: a rank has not reached this call; aborting the launch", report);
+    abort_job(static_cast<int>(Exit::failure));
+  });
+}
 
 /// Used by abort_job(), which any thread may call.
 std::atomic<LocalRanks*> the_local_ranks = nullptr;
@@ -221,7 +215,7 @@ void MpiEnvironment::start() {
     ::setenv("MPIR_CVAR_CH4_CMA_ENABLE", "0", 0);
   }
   int provided = 0;
-  MpiDeadline deadline(launcher_rank());
+  Watchdog deadline = mpi_deadline(launcher_rank());
   deadline.at("MPI_Init");
   if (const int error = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
       error != MPI_SUCCESS)
@@ -302,7 +296,7 @@ MpiEnvironment::~MpiEnvironment() {
     log::error("an uncaught exception left the MPI scope");
     abort_job(static_cast<int>(Exit::failure));
   }
-  MpiDeadline deadline(world_ == nullptr ? launcher_rank() : world_->rank());
+  Watchdog deadline = mpi_deadline(world_ == nullptr ? launcher_rank() : world_->rank());
   deadline.at("MPI_Finalize");
   world_.reset();
   the_local_ranks = nullptr;

@@ -151,16 +151,16 @@ void NcclCommunicator::connect(std::span<const int> peers) {
   const Arena scratch(2, job_->memory());
   for (const auto& round : pair_rounds(gather_wishes(*control_, peers), known_pairs_)) {
     const auto mine = std::find_if(round.begin(), round.end(), [this](const Pair& pair) {
-      return pair.low == rank() || pair.high == rank();
+      return pair.front() == rank() || pair.back() == rank();
     });
     for (const bool upwards : {true, false}) {
       const bool in_round = mine != round.end();
-      const bool sends = in_round && upwards == (mine->low == rank());
+      const bool sends = in_round && upwards == (mine->front() == rank());
       auto handle = NcclHandle::split(collectives_.handle(),
                                       in_round ? static_cast<int>(mine - round.begin()) : -1,
                                       sends ? 0 : 1, kPairBlocks);  // the sender is rank 0
       if (!in_round) continue;
-      const int peer = mine->low == rank() ? mine->high : mine->low;
+      const int peer = mine->front() == rank() ? mine->back() : mine->front();
       (sends ? out_ : in_)[at(peer)] = std::make_unique<NcclLane>(std::move(handle));
       const Bytes data = byte(scratch, sends ? 0 : 1);
       (sends ? isend(data, peer) : irecv(data, peer)).wait();

@@ -21,24 +21,15 @@ Wishes gather_wishes(Communicator& control, std::span<const int> peers) {
 
 std::vector<std::vector<Pair>> pair_rounds(const Wishes& wishes, std::vector<Pair>& known) {
   const int size = static_cast<int>(wishes.size());
-  std::vector<std::vector<Pair>> rounds;
-  std::vector<std::vector<bool>> taken;  // by round and rank
+  std::vector<Pair> missing;
   for (int low = 0; low < size; ++low)
     for (int high = low + 1; high < size; ++high) {
       const Pair pair{low, high};
       if ((wishes[at(low)][at(high)] | wishes[at(high)][at(low)]) == std::byte{}) continue;
-      if (std::find(known.begin(), known.end(), pair) != known.end()) continue;
-      known.push_back(pair);
-      std::size_t round = 0;
-      while (round < rounds.size() && (taken[round][at(low)] || taken[round][at(high)])) ++round;
-      if (round == rounds.size()) {
-        rounds.emplace_back();
-        taken.emplace_back(wishes.size());
-      }
-      rounds[round].push_back(pair);
-      taken[round][at(low)] = taken[round][at(high)] = true;
+      if (std::find(known.begin(), known.end(), pair) == known.end()) missing.push_back(pair);
     }
-  return rounds;
+  known.insert(known.end(), missing.begin(), missing.end());
+  return disjoint_rounds(missing);
 }
 
 }  // namespace concertina

@@ -9,16 +9,13 @@
 
 namespace concertina {
 
-struct Pair {
-  int low = 0, high = 0;
-  bool operator==(const Pair&) const = default;
-};
+using Pair = std::vector<int>;  // two ranks, ascending
 
 /// wishes[r][p]: whether rank r requests a channel to rank p. Collective.
 using Wishes = std::vector<std::vector<std::byte>>;
 Wishes gather_wishes(Communicator& control, std::span<const int> peers);
 
-/// Greedily groups the requested pairs that `known` lacks into rounds, and adds them to `known`.
+/// Returns disjoint_rounds() of the requested pairs that `known` lacks, and adds them to `known`.
 std::vector<std::vector<Pair>> pair_rounds(const Wishes& wishes, std::vector<Pair>& known);
 
 }  // namespace concertina

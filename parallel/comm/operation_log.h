@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "parallel/comm/communicator.h"
+
 namespace concertina {
 
 /// An operation that lasted from its start until the next one; -1 means not applicable.
@@ -26,7 +28,7 @@ std::string to_text(const Operation& operation);
 class OperationLog {
  public:
   static constexpr unsigned kKept = 64;
-  static constexpr int kUnknown = -1, kNobody = -2;  // results of waits_for(), as in WaitObserver
+  static constexpr int kUnknown = WaitObserver::kUnknown, kNobody = WaitObserver::kNobody;
 
   // Called only by the watched thread.
   void begin(const char* what, int stage, int microbatch, int peer) noexcept;

@@ -25,9 +25,6 @@ constexpr double kBusyShare = 0.02;
 constexpr double kLooks = 16;
 constexpr unsigned kShownOfOne = 12, kShownOfOthers = 3;
 
-static_assert(OperationLog::kNobody == WaitObserver::kNobody &&
-              OperationLog::kUnknown == WaitObserver::kUnknown);
-
 }  // namespace
 
 double report_seconds(double step) {

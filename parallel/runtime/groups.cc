@@ -1,34 +1,10 @@
 #include "parallel/runtime/groups.h"
 
 #include <algorithm>
-#include <set>
 
 namespace concertina {
-namespace {
 
 using Ranks = std::vector<int>;
-
-/// Packs sets greedily: each round takes, in order, every set that shares no rank with it.
-std::vector<std::vector<Ranks>> disjoint_rounds(const std::set<Ranks>& sets) {
-  std::vector<std::vector<Ranks>> rounds;
-  std::vector<std::set<int>> taken;
-  for (const Ranks& ranks : sets) {
-    const auto free = [&](const std::set<int>& used) {
-      return std::none_of(ranks.begin(), ranks.end(), [&](int r) { return used.contains(r); });
-    };
-    std::size_t round = 0;
-    while (round < rounds.size() && !free(taken[round])) ++round;
-    if (round == rounds.size()) {
-      rounds.emplace_back();
-      taken.emplace_back();
-    }
-    rounds[round].push_back(ranks);
-    taken[round].insert(ranks.begin(), ranks.end());
-  }
-  return rounds;
-}
-
-}  // namespace
 
 Groups::Groups(Communicator& world, const Assignment& assignment) {
   std::map<Ranks, std::size_t> phases;
@@ -38,8 +14,8 @@ Groups::Groups(Communicator& world, const Assignment& assignment) {
       phases[ranks] = assignment.exchange.find().row(assignment.exchange.shape(ranks), 0).size();
   for (std::size_t phase = 0; !phases.empty(); ++phase) {
     std::erase_if(phases, [&](const auto& set) { return set.second == phase; });
-    std::set<Ranks> sets;
-    for (const auto& [ranks, count] : phases) sets.insert(ranks);
+    std::vector<Ranks> sets;
+    for (const auto& [ranks, count] : phases) sets.push_back(ranks);
     for (const auto& round : disjoint_rounds(sets)) {
       int color = -1;
       for (std::size_t i = 0; i < round.size(); ++i)

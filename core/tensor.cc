@@ -1,5 +1,8 @@
 #include "core/tensor.h"
 
+#include <functional>
+#include <numeric>
+
 #include "core/error.h"
 
 namespace concertina {
@@ -25,6 +28,10 @@ std::string_view name_of(DType type) {
       return "bf16";
   }
   return "?";
+}
+
+std::int64_t elements_of(std::span<const std::int64_t> shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies{});
 }
 
 View View::slice(std::size_t begin, std::size_t n) const {

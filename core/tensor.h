@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,9 @@ inline constexpr std::size_t kAlignment = 64;
 inline constexpr std::size_t align_up(std::size_t bytes, std::size_t to = kAlignment) {
   return (bytes + to - 1) / to * to;
 }
+
+/// Number of elements of a tensor of this shape.
+std::int64_t elements_of(std::span<const std::int64_t> shape);
 
 template <class T>
 inline constexpr DType kTypeOf = DType::f32;

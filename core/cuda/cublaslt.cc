@@ -16,24 +16,19 @@ struct Loaded : Library {
   }
 };
 
-const Loaded& loaded() {
-  static const Loaded once;
-  return once;
-}
-
 }  // namespace
 
 const CublasLt& cublaslt() {
-  if (const std::string& problem = loaded().problem(); !problem.empty())
+  if (const std::string& problem = loaded<Loaded>().problem(); !problem.empty())
     throw_input(problem, "CUDA backend",
                 fmt::format("CUDA {} on this machine, its libraries in LD_LIBRARY_PATH, or "
                             "run.device = \"cpu\"",
                             CUBLAS_VER_MAJOR));
-  return loaded().functions;
+  return loaded<Loaded>().functions;
 }
 
 std::string products_status() {
-  const std::string& problem = loaded().problem();
+  const std::string& problem = loaded<Loaded>().problem();
   return problem.empty() ? cublaslt_version() : problem;
 }
 

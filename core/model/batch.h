@@ -22,11 +22,7 @@ struct Field {
   bool target = false;              // used by a loss; missing targets are ignored
 
   /// Returns the number of elements per sample.
-  std::int64_t elements() const {
-    std::int64_t count = 1;
-    for (const std::int64_t extent : shape) count *= extent;
-    return count;
-  }
+  std::int64_t elements() const { return elements_of(shape); }
   bool operator==(const Field&) const = default;
 };
 

@@ -9,12 +9,6 @@
 
 namespace concertina {
 
-std::int64_t GraphTensor::count() const {
-  std::int64_t product = 1;
-  for (const std::int64_t extent : shape) product *= extent;
-  return product;
-}
-
 std::uint64_t GraphTensor::bytes() const {
   return static_cast<std::uint64_t>(count()) * (type == GraphType::f32 ? 4 : 8);
 }

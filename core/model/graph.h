@@ -38,7 +38,7 @@ struct GraphTensor {
   std::vector<float> floats;
   std::vector<std::int64_t> integers;
 
-  std::int64_t count() const;
+  std::int64_t count() const { return elements_of(shape); }
   std::uint64_t bytes() const;
 };
 

@@ -61,12 +61,6 @@ bool is_adapted(const ModelSpec& model) {
   });
 }
 
-std::int64_t ParameterSpec::count() const {
-  std::int64_t n = 1;
-  for (const std::int64_t extent : shape) n *= extent;
-  return n;
-}
-
 std::vector<Field> fields_of(const ModelSpec& model) {
   std::vector<Field> fields;
   for (const UnitSpec& unit : model.units) {

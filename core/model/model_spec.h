@@ -37,7 +37,7 @@ struct ParameterSpec {
   /// the map to the logits of classes. By default, only these train in such a model.
   bool tuned = false;
 
-  std::int64_t count() const;
+  std::int64_t count() const { return elements_of(shape); }
 };
 
 /// The parts of a unit's UnitCost, under the same names, that a tensor-parallel group divides, as

@@ -1,16 +1,10 @@
 #include "experiments/hugging_face/published_pieces.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
 #include "core/error.h"
 
 namespace concertina {
-
-std::int64_t elements_of(std::span<const std::int64_t> shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies{});
-}
 
 PublishedPieces::PublishedPieces(TensorMapping rule, std::vector<std::int64_t> ours)
     : rule_(std::move(rule)), rows_(elements_of(ours) / ours.back()), columns_(ours.back()) {

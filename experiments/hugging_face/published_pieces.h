@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/tensor.h"
 #include "models/hugging_face.h"
 
 namespace concertina {
@@ -49,8 +50,5 @@ class PublishedPieces {
   std::int64_t rows_, columns_;  // of our tensor
   std::vector<PublishedPiece> pieces_;
 };
-
-/// The number of elements in a tensor of this shape.
-std::int64_t elements_of(std::span<const std::int64_t> shape);
 
 }  // namespace concertina

@@ -26,24 +26,20 @@ struct Loaded : cuda::Library {
   }
 };
 
-const Loaded& loaded() {
-  static const Loaded once;
-  return once;
-}
-
 }  // namespace
 
 std::string nccl_problem() {
-  return loaded().problem();
+  return cuda::loaded<Loaded>().problem();
 }
 
 std::string nccl_status() {
-  return nccl_problem().empty() ? cuda::version_text(loaded().version) : nccl_problem();
+  return nccl_problem().empty() ? cuda::version_text(cuda::loaded<Loaded>().version)
+                                : nccl_problem();
 }
 
 const Nccl& nccl() {
   CONCERTINA_CHECK(nccl_problem().empty(), "{}", nccl_problem());
-  return loaded().functions;
+  return cuda::loaded<Loaded>().functions;
 }
 
 }  // namespace concertina

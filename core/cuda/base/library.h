@@ -39,6 +39,13 @@ class Library {
   void* library_ = nullptr;
 };
 
+/// Returns the library of type L, which is loaded by the first call.
+template <class L>
+const L& loaded() {
+  static const L once;
+  return once;
+}
+
 // Expand a list X(member, function) of library functions into the members of a struct, and into
 // looking up each function in a Library whose member `functions` is such a struct.
 #define CONCERTINA_LIBRARY_MEMBER(member, function) decltype(&::function) member;

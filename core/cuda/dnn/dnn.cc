@@ -26,20 +26,15 @@ struct Loaded : Library {
   }
 };
 
-const Loaded& loaded() {
-  static const Loaded once;
-  return once;
-}
-
 }  // namespace
 
 const std::string& dnn_problem() {
-  return loaded().problem();
+  return loaded<Loaded>().problem();
 }
 
 const Dnn& dnn() {
   if (!dnn_problem().empty()) throw_failure(dnn_problem(), "cuDNN");
-  return loaded().functions;
+  return loaded<Loaded>().functions;
 }
 
 std::int64_t dnn_version() {

@@ -74,22 +74,13 @@ LaunchWatch::LaunchWatch(MpiEnvironment& mpi)
       supervised_(supervised_run()),
       heartbeats_(mpi.world()) {
   if (mpi.local_size() > 1 || heartbeats_.has_neighbors())
-    thread_ = std::thread([this] { watch(); });
+    thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
-LaunchWatch::~LaunchWatch() {
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    over_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
-}
-
-bool LaunchWatch::sleep(double seconds) {
+bool LaunchWatch::sleep(const std::stop_token& stop, double seconds) {
   std::unique_lock lock(mutex_);
-  return !wake_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return over_; });
+  wake_.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
+  return !stop.stop_requested();
 }
 
 void LaunchWatch::report(FaultKind fault, const std::vector<int>& ranks, const Error& error) const {
@@ -124,25 +115,25 @@ void LaunchWatch::expect_loss(int ranks) {
 }
 
 /// Continues the launch without these ranks, or aborts it.
-void LaunchWatch::leave_dead(const std::vector<int>& ranks) {
+void LaunchWatch::leave_dead(const std::stop_token& stop, const std::vector<int>& ranks) {
   if (std::ssize(ranks) <= may_lose_) {
     mpi_.report_loss();
     report_death(ranks, rank_, /*in_place=*/true);
-    if (!sleep(kLeaveSeconds)) return;
+    if (!sleep(stop, kLeaveSeconds)) return;
   }
   report(FaultKind::died, ranks, death_of(ranks, committed_));
-  if (sleep(kLauncherSeconds)) abort_job(static_cast<int>(Exit::failure));
+  if (sleep(stop, kLauncherSeconds)) abort_job(static_cast<int>(Exit::failure));
 }
 
-void LaunchWatch::watch() {
+void LaunchWatch::watch(const std::stop_token& stop) {
   bool reported_dead = false;
   PersistentState signal_waits, standing;
   std::vector<int> stopped;
-  while (sleep(kLookSeconds)) {
+  while (sleep(stop, kLookSeconds)) {
     const LocalState state = mpi_.local_state();
     look_for_hosts(state);
     if (!state.speaks || state.somebody_leaves) continue;
-    if (!state.dead.empty() && !std::exchange(reported_dead, true)) leave_dead(state.dead);
+    if (!state.dead.empty() && !std::exchange(reported_dead, true)) leave_dead(stop, state.dead);
     standing.look(!state.stopped.empty() && state.stopped == stopped, now());
     stopped = state.stopped;
     if (standing.exceeds_first(kStopLimit)) report(FaultKind::stopped, stopped, stop_of(state));

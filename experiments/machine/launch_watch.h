@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -26,7 +27,6 @@ class LaunchWatch {
  public:
   /// Starts a thread if there are other ranks. `mpi` is running and must outlive this. Collective.
   explicit LaunchWatch(MpiEnvironment& mpi);
-  ~LaunchWatch();
   LaunchWatch(const LaunchWatch&) = delete;
   LaunchWatch& operator=(const LaunchWatch&) = delete;
 
@@ -38,9 +38,10 @@ class LaunchWatch {
   void expect_loss(int ranks);
 
  private:
-  void watch();
-  bool sleep(double seconds);  // returns false if this launch is over
-  void leave_dead(const std::vector<int>& ranks);
+  void watch(const std::stop_token& stop);
+  /// Returns false if this launch is over.
+  bool sleep(const std::stop_token& stop, double seconds);
+  void leave_dead(const std::stop_token& stop, const std::vector<int>& ranks);
   /// Reports to the supervisor and aborts the launch; without a supervisor, informs the user.
   void report(FaultKind fault, const std::vector<int>& ranks, const Error& error) const;
   void look_for_hosts(const LocalState& state);
@@ -53,9 +54,8 @@ class LaunchWatch {
   std::atomic<std::int64_t> committed_ = -1;  // -1: the command does not train
   std::atomic<int> may_lose_ = 0;             // number of ranks
   std::mutex mutex_;
-  std::condition_variable wake_;
-  bool over_ = false;
-  std::thread thread_;
+  std::condition_variable_any wake_;
+  std::jthread thread_;  // declared last: it ends before what it uses
 };
 
 /// Returns the error "rank 2 has died" or "ranks 0,2-3 have died" with its fix. `committed`: as in

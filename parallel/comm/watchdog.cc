@@ -45,22 +45,11 @@ Watchdog::Watchdog(int rank, WatchdogOptions options, OnHang on_hang)
   log_.begin("starting", -1, -1, -1);
   if (options_.limit.count() <= 0) return;
   prepare_stacks();
-  thread_ = std::thread([this] { watch(); });
+  thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
 Watchdog::Watchdog(int rank, Seconds limit, OnHang on_hang)
     : Watchdog(rank, WatchdogOptions{.limit = limit}, std::move(on_hang)) {}
-
-Watchdog::~Watchdog() {
-  observe_waits(before_);
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
-}
 
 void Watchdog::step_done(std::int64_t step, double seconds) noexcept {
   step_.store(step, std::memory_order_relaxed);
@@ -244,7 +233,7 @@ void Watchdog::look(Seen& seen) {
   }
 }
 
-void Watchdog::watch() {
+void Watchdog::watch(const std::stop_token& stop) {
   using Clock = std::chrono::steady_clock;
   const double limit = options_.limit.count();
   unsigned known = log_.beats();
@@ -254,7 +243,8 @@ void Watchdog::watch() {
   for (;;) {
     const double step = step_seconds_.load(std::memory_order_relaxed);
     const Seconds period(std::max(1e-3, std::min(limit / 8, report_seconds(step) / kLooks)));
-    if (wake_.wait_for(lock, period, [this] { return stop_; })) return;
+    wake_.wait_for(lock, stop, period, [] { return false; });
+    if (stop.stop_requested()) return;
     const Clock::time_point now = Clock::now();
     // A tick that is much too late means that the whole process was stopped.
     seen.silent += std::min<Seconds>(now - std::exchange(last, now), 2 * period).count();
@@ -266,9 +256,7 @@ void Watchdog::watch() {
     }
     // Slow until look() decides otherwise, since others may read at any time.
     log_.silent(static_cast<float>(seen.silent), log_.is_slow());
-    lock.unlock();
     look(seen);
-    lock.lock();
   }
 }
 

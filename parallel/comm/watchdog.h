@@ -12,6 +12,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -51,7 +52,7 @@ class Watchdog final : public WaitObserver {
   /// set the pace, the rank that delays the others is reported to `on_stall` much earlier.
   Watchdog(int rank, WatchdogOptions options, OnHang on_hang);
   Watchdog(int rank, Seconds limit, OnHang on_hang);
-  ~Watchdog() override;
+  ~Watchdog() override { observe_waits(before_); }
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
@@ -92,7 +93,7 @@ class Watchdog final : public WaitObserver {
                                              // storage was waited for
   };
 
-  void watch();
+  void watch(const std::stop_token& stop);
   void look(Seen& seen);
   void look_by_pace(Seen& seen, Silence silence, bool speaks);
   Silence judge(Seen& seen, bool& speaks) const;
@@ -115,9 +116,8 @@ class Watchdog final : public WaitObserver {
   WaitObserver* before_ = nullptr;
 
   std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stop_ = false;
-  std::thread thread_;
+  std::condition_variable_any wake_;
+  std::jthread thread_;  // declared last: it ends before what it uses
 };
 
 }  // namespace concertina

@@ -1,5 +1,7 @@
 #include "experiments/cache/auto_cache.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/error.h"
@@ -19,6 +21,18 @@ constexpr const char* kOtherBits =
     "this processor's kernels may compute different bits for a sample at another position in its "
     "microbatch";
 
+/// The properties that distinguish prefixes with the same weights in different models.
+std::string text_of_units(const ModelSpec& model, int units) {
+  std::string text = fmt::format("{} x {} tokens, {}", model.samples, model.tokens_per_sample,
+                                 name_of(model.activation));
+  for (int u = 0; u < units; ++u) {
+    text += "\n" + model.units[at(u)].name;
+    for (const ParameterSpec& parameter : model.units[at(u)].parameters)
+      text += fmt::format(" {}[{}]", parameter.name, fmt::join(parameter.shape, ","));
+  }
+  return text;
+}
+
 }  // namespace
 
 AutoCache::AutoCache(Trainer& trainer, const Options& options)
@@ -27,7 +41,7 @@ AutoCache::AutoCache(Trainer& trainer, const Options& options)
       source_(options.dataset, data_seed(trainer.config()), trainer.config().batch.global),
       room_(cache_room(trainer.config(), trainer.job().model, source_.samples_of_views())),
       per_microbatch_(static_cast<std::size_t>(trainer.job().model.samples)),
-      digests_(trainer, options.numerics),
+      numerics_(options.numerics),
       unit_forward_(at(trainer.job().units())) {
   CONCERTINA_CHECK(uses_cache(trainer.config()), "no budget");
   if (!trainer.tensor_memory().on_host())
@@ -143,18 +157,45 @@ void AutoCache::follow(std::int64_t step) {
       for (int m = pipeline.first_microbatch; m < pipeline.last_microbatch; ++m)
         microbatches_.push_back(m);
   prefixes_.clear();
-  digests_.follow();
+  const std::vector<Bucket>& buckets = trainer_.assignment().buckets;
+  hashes_.resize(buckets.size());
+  for (std::size_t b = 0; b < buckets.size(); ++b)
+    if (!buckets[b].frozen) hashes_[b].clear();
   if (units_ > 0) {
     std::erase(lengths_, units_);
     lengths_.insert(lengths_.begin(), units_);
     lengths_.resize(std::min(lengths_.size(), kPrefixes));
     for (const int length : lengths_)
-      if (length <= units_ && !microbatches_.empty())
-        prefixes_.push_back({length, digests_.digest(length)});
+      if (length <= units_ && !microbatches_.empty()) prefixes_.push_back({length, digest(length)});
   }
   try_places();
   decide(step);
   decide_at_ = step + kMeasured * trainer_.assignment().batches;
+}
+
+/// The hash of a frozen bucket's weights, which is reused while they stay frozen.
+const std::string& AutoCache::hash_of(std::size_t bucket) {
+  if (!hashes_[bucket].empty()) return hashes_[bucket];
+  const Bucket& one = trainer_.assignment().buckets[bucket];
+  CONCERTINA_CHECK(one.frozen, "{} trains", one.name);
+  std::vector<std::byte> scratch;
+  const View weights =
+      host_view(trainer_.tensor_memory(), trainer_.state().weights()[bucket], scratch);
+  CONCERTINA_CHECK(!weights.empty(), "no weights of {}", one.name);
+  hashes_[bucket] =
+      sha256_hex(std::span(static_cast<const std::byte*>(weights.data), weights.bytes()));
+  trainer_.beat();
+  return hashes_[bucket];
+}
+
+/// The digest of units [0, units), which must all be frozen and on this rank. Units with equal
+/// digests compute the same output for the same sample.
+Sha256Digest AutoCache::digest(int units) {
+  const std::vector<Bucket>& buckets = trainer_.assignment().buckets;
+  std::vector<std::string> tensors;
+  for (std::size_t b = 0; b < buckets.size(); ++b)
+    if (buckets[b].uses.front() < units) tensors.push_back(buckets[b].name + " " + hash_of(b));
+  return prefix_digest(text_of_units(trainer_.job().model, units), numerics_, tensors);
 }
 
 /// Resizes the buffers for steps of `batches` batches.

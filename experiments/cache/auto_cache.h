@@ -16,10 +16,10 @@
 
 #include "core/model/frozen_outputs.h"
 #include "experiments/cache/cache_room.h"
-#include "experiments/cache/prefix_digests.h"
 #include "experiments/cache/slot_plan.h"
 #include "experiments/run/trainer.h"
 #include "io/activation_cache.h"
+#include "io/cache_key.h"
 #include "io/datasets/source.h"
 
 namespace concertina {
@@ -88,6 +88,8 @@ class AutoCache final : public FrozenOutputs {
   double forward_seconds() const;
   void make_slot_plan();
   void list_samples(std::int64_t step, std::vector<StepSample>& samples);
+  const std::string& hash_of(std::size_t bucket);
+  Sha256Digest digest(int units);
   int place_of(const StepSample& sample);
   bool read(const Prefix& prefix, std::size_t first, View output);
   /// The index of the first sample of a microbatch.
@@ -102,7 +104,8 @@ class AutoCache final : public FrozenOutputs {
   const std::size_t per_microbatch_;  // samples
   std::unique_ptr<ActivationCache> store_;
   std::optional<SlotPlan> slots_;  // nullopt: slot = sample number
-  PrefixDigests digests_;
+  const std::string numerics_;
+  std::vector<std::string> hashes_;                 // of each bucket's weights; empty: unknown
   double own_read_seconds_ = 0, read_seconds_ = 0;  // per sample: this rank, all ranks
   std::vector<double> unit_forward_;  // per unit, seconds per microbatch; 0: not measured yet
 

@@ -12,7 +12,7 @@ FAULTS = {
     "policy-of-one-rank": ("freezing.cc", "decide(rules_, <state_>, record);",
                            "trainer.world().rank() == 0 ? FreezeState{} : state_"),
     "cache-of-another-sample": ("auto_cache.cc", "samples_[<first + i>];\n    const CacheKey key{", "first"),
-    "cache-of-older-weights": ("prefix_digests.cc", '.name + " " + <hash_of(b)>);', "std::string()"),
+    "cache-of-older-weights": ("auto_cache.cc", '.name + " " + <hash_of(b)>);', "std::string()"),
     "move-of-one-moment": ("redistribute.cc", "add_pieces(bytes_of(old_place(move, <k>)), move.to, sends_);", "0UL"),
     "move-without-counts": ("redistribute.cc", "swap_weights(<bucket>, std::move(made.weights),",
                             "(state_.missed()[bucket] = 0, bucket)"),

@@ -15,8 +15,6 @@
 
 namespace concertina {
 
-class QuestionAnswers;
-
 class Predictions {
  public:
   virtual ~Predictions() = default;
@@ -44,14 +42,5 @@ std::size_t likeliest(std::span<const T> logits) {
 /// which are scored only by their loss.
 std::unique_ptr<Predictions> make_predictions(const RunConfig& config, std::span<const Field> reads,
                                               std::shared_ptr<const Dataset> dataset, Split split);
-
-/// `words`: whether each word of a sample has a class (tags) instead of the sample (a label).
-std::unique_ptr<Predictions> class_predictions(std::shared_ptr<const Dataset> dataset, Split split,
-                                               bool words, std::size_t classes);
-/// `labels`: whether a sample has a set of classes instead of scores.
-std::unique_ptr<Predictions> score_predictions(std::shared_ptr<const Dataset> dataset, Split split,
-                                               std::size_t scores, bool labels);
-std::unique_ptr<Predictions> span_predictions(std::shared_ptr<const Dataset> dataset,
-                                              const QuestionAnswers& questions, Split split);
 
 }  // namespace concertina

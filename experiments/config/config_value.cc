@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <tuple>
@@ -21,80 +21,58 @@ namespace {
 constexpr const char* kForm =
     "a list of pipelines, each {stages = [{rank = 0, units = [0, 4]}, ...], microbatches = [0, 4]}";
 
+/// Returns the values of both keys of a part of parallel.layout, which must have no other keys.
+std::array<const toml::node*, 2> parts_of(const TomlSource& source, const toml::node& node,
+                                          const std::string& path,
+                                          const std::array<std::string_view, 2>& keys) {
+  TomlTable table(source, source.table(node, path, kForm), path);
+  const std::array parts{table.take(keys[0]), table.take(keys[1])};
+  table.finish();
+  for (std::size_t i = 0; i < 2; ++i)
+    if (parts[i] == nullptr)
+      table.refuse(fmt::format("missing key {}", table.name(keys[i])), kForm);
+  return parts;
+}
+
+int read_number(const TomlSource& source, const toml::node& node, std::string_view name) {
+  return static_cast<int>(source.whole(node, name, 0, std::numeric_limits<int>::max()));
+}
+
+/// Reads [first, last) and checks that first < last.
+std::pair<int, int> read_interval(const TomlSource& source, const toml::node& node,
+                                  std::string_view name) {
+  const toml::array& pair = source.list(node, name, kForm);
+  if (pair.size() != 2)
+    source.refuse(node, name, fmt::format("{} is not a pair [first, last)", name), kForm);
+  const int first = read_number(source, pair[0], name), last = read_number(source, pair[1], name);
+  if (first >= last)
+    source.refuse(
+        node, name,
+        fmt::format("{} = [{}, {}] is empty: first must be below last", name, first, last), kForm);
+  return {first, last};
+}
+
 /// Reads parallel.layout. Whether a layout covers all units and microbatches is checked elsewhere.
-class LayoutReader {
- public:
-  explicit LayoutReader(const TomlSource& source) : source_(source) {}
-
-  Layout layout(const toml::node& node) const {
-    Layout result;
-    for (const toml::node& item : list(node, "parallel.layout"))
-      result.pipelines.push_back(pipeline(item));
-    return result;
+Layout read_layout(const TomlSource& source, const toml::node& node) {
+  Layout layout;
+  for (const toml::node& item : source.list(node, "parallel.layout", kForm)) {
+    const auto [stages, microbatches] =
+        parts_of(source, item, "parallel.layout", {"stages", "microbatches"});
+    Pipeline& pipeline = layout.pipelines.emplace_back();
+    const toml::array& list = source.list(*stages, "parallel.layout.stages", kForm);
+    if (list.empty())
+      source.refuse(list, "parallel.layout.stages", "a pipeline has no stages", kForm);
+    for (const toml::node& one : list) {
+      const auto [rank, units] = parts_of(source, one, "parallel.layout.stages", {"rank", "units"});
+      const auto [first, last] = read_interval(source, *units, "parallel.layout.stages.units");
+      pipeline.stages.push_back(
+          {read_number(source, *rank, "parallel.layout.stages.rank"), first, last});
+    }
+    std::tie(pipeline.first_microbatch, pipeline.last_microbatch) =
+        read_interval(source, *microbatches, "parallel.layout.microbatches");
   }
-
- private:
-  Pipeline pipeline(const toml::node& node) const {
-    const toml::table& table = fields(node, "a pipeline", {"stages", "microbatches"});
-    Pipeline result;
-    const toml::array& stages = list(*table.get("stages"), "stages");
-    if (stages.empty()) fail(stages, "a pipeline has no stages");
-    for (const toml::node& item : stages) result.stages.push_back(stage(item));
-    std::tie(result.first_microbatch, result.last_microbatch) =
-        interval(*table.get("microbatches"), "microbatches");
-    return result;
-  }
-
-  StagePlacement stage(const toml::node& node) const {
-    const toml::table& table = fields(node, "a stage", {"rank", "units"});
-    StagePlacement result;
-    result.rank = number(*table.get("rank"), "rank");
-    std::tie(result.first_unit, result.last_unit) = interval(*table.get("units"), "units");
-    return result;
-  }
-
-  /// Returns the node as a table after checking that it has exactly these keys.
-  const toml::table& fields(const toml::node& node, const char* what,
-                            std::initializer_list<std::string_view> names) const {
-    const toml::table* table = node.as_table();
-    if (table == nullptr) fail(node, fmt::format("{} is not a table", what));
-    for (const auto& [key, value] : *table)
-      if (std::find(names.begin(), names.end(), key.str()) == names.end())
-        fail(value, fmt::format("{}: unknown key '{}'", what, key.str()));
-    for (const std::string_view name : names)
-      if (!table->contains(name)) fail(node, fmt::format("{}: missing key '{}'", what, name));
-    return *table;
-  }
-
-  const toml::array& list(const toml::node& node, const char* what) const {
-    if (const toml::array* array = node.as_array()) return *array;
-    fail(node, fmt::format("{} is not a list", what));
-  }
-
-  int number(const toml::node& node, const char* what) const {
-    const auto value = node.is_integer() ? node.value<std::int64_t>() : std::nullopt;
-    if (!value || *value < 0 || *value > std::numeric_limits<int>::max())
-      fail(node, fmt::format("{} is not an integer >= 0", what));
-    return static_cast<int>(*value);
-  }
-
-  /// Reads [first, last) and checks that first < last.
-  std::pair<int, int> interval(const toml::node& node, const char* what) const {
-    const toml::array& pair = list(node, what);
-    if (pair.size() != 2) fail(node, fmt::format("{} is not a pair [first, last)", what));
-    const int first = number(pair[0], what), last = number(pair[1], what);
-    if (first >= last)
-      fail(node,
-           fmt::format("{} = [{}, {}] is empty: first must be below last", what, first, last));
-    return {first, last};
-  }
-
-  [[noreturn]] void fail(const toml::node& node, std::string what) const {
-    source_.refuse(node, "parallel.layout", "parallel.layout: " + std::move(what), kForm);
-  }
-
-  const TomlSource& source_;
-};
+  return layout;
+}
 
 /// Reads the value of one key according to its type.
 class ValueReader {
@@ -161,7 +139,7 @@ class ValueReader {
     out = *size;
   }
 
-  void read(const toml::node& node, Layout& out) const { out = LayoutReader(source_).layout(node); }
+  void read(const toml::node& node, Layout& out) const { out = read_layout(source_, node); }
 
  private:
   [[noreturn]] void fail(const toml::node& node, std::string what) const {

@@ -254,7 +254,7 @@ s.toml:3 | expected one distribution for optimizer.lr, got 2 |  | [random]\ntria
 s.toml:1:13 | run.seed has the wrong type |  | seeds = [1, 2.5]
 s.toml:1:10 | run.seed = -1 is out of range |  | seeds = [-1]
 s.toml:1 | a seed is listed twice |  | seeds = [1, 1]
-s.toml:2:21 | parallel.layout: a pipeline: missing key 'microbatches' |  | [grid]\nparallel.layout
+s.toml:2:21 | missing key parallel.layout.microbatches |  | [grid]\nparallel.layout
    = [[{stages = 1}]]
 s.toml:5:10: search.factor | search.factor = 1 is out of range |  | [set]\nrun.steps =
    9\n[search]\nmethod = 'asha'\nfactor = 1

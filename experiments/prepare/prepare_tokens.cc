@@ -1,9 +1,9 @@
 #include "experiments/prepare/prepare_tokens.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <optional>
-#include <thread>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -23,70 +23,22 @@ double seconds_after(PrepareClock::time_point start) {
   return std::chrono::duration<double>(PrepareClock::now() - start).count();
 }
 
-/// The progress of all ranks, logged by rank 0, which receives a message per chunk.
+/// The progress of all ranks, which rank 0 estimates from its own: chunks are dealt round-robin.
 class PrepareProgress {
  public:
-  PrepareProgress(Communicator& world, std::uint64_t chunks, std::uint64_t bytes)
-      : world_(world), bytes_(bytes) {
-    const auto ranks = static_cast<std::uint64_t>(world.size());
-    if (world.rank() != 0) {
-      const int first = 0;
-      world.connect(std::span(&first, 1));
-      return;
-    }
-    world.connect({});
-    for (std::uint64_t rank = 1; rank < ranks; ++rank)
-      peers_.push_back({.expected = (chunks + ranks - 1 - rank) / ranks});
-    for (std::size_t i = 0; i < peers_.size(); ++i) listen(i);
-  }
+  PrepareProgress(const Communicator& world, std::uint64_t bytes)
+      : ranks_(static_cast<std::uint64_t>(world.size())),
+        leads_(world.rank() == 0),
+        bytes_(bytes) {}
 
   /// Adds `done` bytes of text that this rank has finished; it encoded `encoded` of them itself.
   void add(std::uint64_t done, std::uint64_t encoded) {
-    if (world_.rank() == 0) {
-      done_ += done, encoded_ += encoded;
-      hear();
-      return;
-    }
-    sending_.wait();  // `sent_` must not be written while it is being sent
-    sent_ = {done, encoded};
-    sending_ = world_.isend(std::as_bytes(std::span(sent_)), 0);
-  }
-
-  /// Waits for all ranks.
-  void finish() {
-    sending_.wait();
-    while (!hear()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    done_ = std::min(bytes_, done_ + ranks_ * done);
+    encoded_ += ranks_ * encoded;
+    if (leads_ && seconds_after(last_line_) >= kSecondsPerLine) say();
   }
 
  private:
-  struct Peer {
-    std::uint64_t expected = 0;  // messages
-    std::array<std::uint64_t, 2> heard{};
-    Work work{};
-  };
-
-  void listen(std::size_t i) {
-    if (peers_[i].expected == 0) return;
-    --peers_[i].expected;
-    peers_[i].work =
-        world_.irecv(std::as_writable_bytes(std::span(peers_[i].heard)), static_cast<int>(i) + 1);
-  }
-
-  /// Receives messages; returns whether all have arrived.
-  bool hear() {
-    bool all = true;
-    for (std::size_t i = 0; i < peers_.size(); ++i) {
-      Peer& peer = peers_[i];
-      while (peer.work.pending() && peer.work.test()) {
-        done_ += peer.heard[0], encoded_ += peer.heard[1];
-        listen(i);
-      }
-      all = all && !peer.work.pending();
-    }
-    if (seconds_after(last_line_) >= kSecondsPerLine) say();
-    return all;
-  }
-
   void say() {
     last_line_ = PrepareClock::now();
     const double rate = static_cast<double>(encoded_) / seconds_after(start_);
@@ -96,14 +48,12 @@ class PrepareProgress {
               static_cast<double>(bytes_) / 1e6, rate / 1e6, format_duration(left));
   }
 
-  Communicator& world_;
+  const std::uint64_t ranks_;
+  const bool leads_;
   const std::uint64_t bytes_;
   const PrepareClock::time_point start_ = PrepareClock::now();
   PrepareClock::time_point last_line_ = start_;
   std::uint64_t done_ = 0, encoded_ = 0;
-  std::vector<Peer> peers_;
-  std::array<std::uint64_t, 2> sent_{};
-  Work sending_;
 };
 
 /// The counts of one chunk, or of all preceding chunks together.
@@ -122,7 +72,7 @@ struct RankShare {
 RankShare encode_share(Communicator& world, TextChunks& chunks, std::uint64_t text_bytes, int width,
                        const std::string& folder) {
   RankShare share;
-  PrepareProgress progress(world, chunks.count(), text_bytes);
+  PrepareProgress progress(world, text_bytes);
   for (auto c = static_cast<std::uint64_t>(world.rank()); c < chunks.count();
        c += static_cast<std::uint64_t>(world.size())) {
     const TextChunk chunk = chunks.read(c);
@@ -142,7 +92,6 @@ RankShare encode_share(Communicator& world, TextChunks& chunks, std::uint64_t te
     for (const TextChunk& file : chunk.more) bytes += file.text.size();
     progress.add(bytes, whole ? 0 : bytes);
   }
-  progress.finish();
   return share;
 }
 

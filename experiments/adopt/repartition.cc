@@ -261,16 +261,10 @@ ForecastInput Repartition::measure(Trainer& trainer) {
 
 void Repartition::probe(Trainer& trainer) {
   const std::vector<int>& hosts = trainer.hosts();
-  const LinkClasses classes =
-      probe_classes(trainer.world(), hosts, trainer.job().model.boundary_bytes);
-  MachineModel machine;
-  machine.local = classes.local;
-  machine.remote = classes.remote;
-  machine.ranks_per_host = ranks_per_host(hosts);
+  MachineModel machine = probe_classes(trainer.world(), hosts, trainer.job().model.boundary_bytes);
   probe_move(trainer.world(), trainer.tensors(), trainer.tensor_memory(), hosts,
              trainer.assignment(), machine.moves);
-  links_ =
-      machine_from_json(gather_json(trainer.world(), to_json(machine))[0], "rank 0's probe");
+  links_ = machine_from_json(gather_json(trainer.world(), to_json(machine))[0], "rank 0's probe");
 }
 
 /// The bytes that each rank may use: what it has allocated, plus its share of the free memory.

@@ -226,18 +226,19 @@ LinkSpeed probe_speed(Communicator& world, int peer, bool leads) {
   return {latency, static_cast<double>(bytes) / stream};
 }
 
-LinkClasses probe_classes(Communicator& world, const std::vector<int>& hosts, std::size_t bytes) {
-  LinkClasses classes;
+MachineModel probe_classes(Communicator& world, const std::vector<int>& hosts, std::size_t bytes) {
+  MachineModel machine;
+  machine.ranks_per_host = ranks_per_host(hosts);
   for (const bool remote : {false, true})
     for (std::size_t b = 1; b < hosts.size(); ++b) {
       const auto a = std::find_if(hosts.begin(), hosts.begin() + static_cast<std::ptrdiff_t>(b),
                                   [&](int host) { return (host != hosts[b]) == remote; });
       if (a == hosts.begin() + static_cast<std::ptrdiff_t>(b)) continue;
-      (remote ? classes.remote : classes.local) = probe_link(
+      (remote ? machine.remote : machine.local) = probe_link(
           world, static_cast<int>(a - hosts.begin()), static_cast<int>(b), bytes, remote);
       break;
     }
-  return classes;
+  return machine;
 }
 
 }  // namespace concertina

@@ -19,12 +19,9 @@ namespace concertina {
 /// shared memory), the bandwidth is infinite. Collective over `world`.
 LinkCosts probe_link(Communicator& world, int a, int b, std::size_t bytes, bool remote);
 
-/// Links by class, from the first pair of ranks on one host and the first pair on two hosts; all 0
-/// without such a pair. Collective.
-struct LinkClasses {
-  LinkCosts local, remote;
-};
-LinkClasses probe_classes(Communicator& world, const std::vector<int>& hosts, std::size_t bytes);
+/// Sets local and remote from the first pair of ranks on one host and the first pair on two hosts,
+/// all 0 without such a pair, and ranks_per_host. Collective.
+MachineModel probe_classes(Communicator& world, const std::vector<int>& hosts, std::size_t bytes);
 
 /// The best case of a link: the fastest round trip, so that other load on the two hosts is not
 /// counted. 0 means not measured.

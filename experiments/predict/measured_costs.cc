@@ -171,11 +171,8 @@ MeasuredCosts measure_costs(Trainer& trainer, Backend& backend, int threads, Cos
   for (std::size_t u = 0; u < costs.units.size(); ++u)
     if (UnitSeconds& unit = costs.units[u]; unit.forward <= 0 && costs.machine.flops_per_s > 0)
       unit.forward = trainer.assignment().costs[u].forward_flops / costs.machine.flops_per_s;
-  const std::vector<int> hosts = host_of_ranks(world);
-  const LinkClasses links = probe_classes(world, hosts, model.boundary_bytes);
-  costs.machine.local = links.local;
-  costs.machine.remote = links.remote;
-  costs.machine.ranks_per_host = ranks_per_host(hosts);
+  costs.machine = with_links(std::move(costs.machine),
+                             probe_classes(world, host_of_ranks(world), model.boundary_bytes));
   return costs;
 }
 

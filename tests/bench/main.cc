@@ -21,11 +21,7 @@ void require_ranks(const Communicator& world, const char* share, const char* ben
 
 MachineModel probe_links(Communicator& world, const std::vector<int>& hosts, std::size_t bytes,
                          std::pair<int, int> pair) {
-  MachineModel machine;
-  machine.ranks_per_host = ranks_per_host(hosts);
-  const LinkClasses classes = probe_classes(world, hosts, bytes);
-  machine.local = classes.local;
-  machine.remote = classes.remote;
+  MachineModel machine = probe_classes(world, hosts, bytes);
   if (const auto [a, b] = pair; a != b) {
     const bool remote = hosts[at(a)] != hosts[at(b)];
     (remote ? machine.remote : machine.local) = probe_link(world, a, b, bytes, remote);

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "experiments/evaluate/score_metrics.h"
 #include "io/labelled/questions.h"
 #include "io/squad_score.h"
 #include "models/task.h"

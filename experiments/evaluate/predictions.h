@@ -10,7 +10,7 @@
 
 #include "core/model/batch.h"
 #include "experiments/config/config.h"
-#include "experiments/evaluate/class_counts.h"
+#include "experiments/evaluate/metrics.h"
 #include "io/datasets/dataset.h"
 
 namespace concertina {

@@ -4,8 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "experiments/evaluate/class_counts.h"
-#include "experiments/evaluate/score_metrics.h"
+#include "experiments/evaluate/metrics.h"
 
 namespace concertina {
 namespace {

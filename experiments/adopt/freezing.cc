@@ -92,8 +92,7 @@ double largest_sum(Communicator& world, const std::vector<BlockSquares>& blocks)
   double most = 0;
   for (const BlockSquares& one : blocks)
     most = std::max({most, finite_or_infinite(one.change), finite_or_infinite(one.weight)});
-  for (const double other : gather_values(world, std::span(&most, 1))) most = std::max(most, other);
-  return most;
+  return largest_values(world, std::span(&most, 1))[0];
 }
 
 /// The exponent of the power of two that scales values of at most `most` to below 2^kBits.

@@ -90,7 +90,7 @@ std::int64_t microbatch_tokens(const RunConfig& config) {
 
 void check_files(const RunConfig& config) {
   for (const Key& key : config_keys())
-    if (names_data(key.name))
+    if (key.role == KeyRole::files)
       for (const std::string& file : *value_if<std::vector<std::string>>(key, config))
         if (file.empty())
           throw_input(fmt::format("{} contains an empty path", key.name), config.where(key.name),
@@ -126,25 +126,10 @@ void check_policy(const RunConfig& config) {
   if (!layers_follow(config)) rules_for(config, config.model.layers, config.model.layers);
 }
 
-void check_lora(const RunConfig& config) {
-  const auto refuse = [&](const std::string& what) {
-    throw_input(what, config.where("lora.targets"),
-                fmt::format("one or more of: {}", fmt::join(kLoraTargets, ", ")));
-  };
-  for (const std::string& target : config.lora.targets)
-    if (std::ranges::find(kLoraTargets, target) == kLoraTargets.end())
-      refuse(fmt::format("'{}' is not a linear map that can have an adapter", target));
-  if (config.lora.targets.empty()) refuse("lora.targets is empty");
-}
-
 /// Runs the data format's checks on its options.
 void check_format(const RunConfig& config) {
   const DatasetFormat& format = find_format(config.data.format);
   if (format.check != nullptr) with_places(config, [&] { format.check(config.data.options); });
-}
-
-bool is_causal_lm(const RunConfig& config) {
-  return &task_of(config.model.family, config.model.task) == &find_task("causal-lm");
 }
 
 /// Rows of a table are separate samples for tasks with labels; text documents can be joined.
@@ -299,8 +284,8 @@ std::string documents_of(const RunConfig& config) {
   return is_causal_lm(config) ? "joined" : "alone";
 }
 
-bool names_data(std::string_view key) {
-  return role_of(key) == KeyRole::files;
+bool is_causal_lm(const RunConfig& config) {
+  return &task_of(config.model.family, config.model.task) == &find_task("causal-lm");
 }
 
 std::int64_t lr_steps(const RunConfig& config) {

@@ -85,8 +85,8 @@ std::string files_key(const RunConfig& config);
 std::vector<std::string> data_files(const RunConfig& config);
 /// The resolved value of data.documents, never "auto".
 std::string documents_of(const RunConfig& config);
-/// Whether the values of a key are data paths: the files' contents matter, but not their names.
-bool names_data(std::string_view key);
+/// Whether the model predicts the next token.
+bool is_causal_lm(const RunConfig& config);
 /// The step that reaches the final learning rate: `lr.steps`, or `run.steps` where that is 0.
 std::int64_t lr_steps(const RunConfig& config);
 

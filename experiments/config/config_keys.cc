@@ -270,7 +270,8 @@ std::string nearest_key(std::string_view name) {
 
 std::string expected(const Key& key) {
   if (!key.choices.empty())
-    return fmt::format("one of: {}{}", fmt::join(key.choices, ", "),
+    return fmt::format("{} of: {}{}", holds<std::vector<std::string>>(key) ? "one or more" : "one",
+                       fmt::join(key.choices, ", "),
                        key.is_file == nullptr ? "" : ", or the path of a file or folder");
   std::string text = type_name(key.field_to_read(default_config()));
   if (holds<std::array<double, 2>>(key) || holds<std::vector<double>>(key))

@@ -52,7 +52,7 @@ struct Key {
   std::function<KeyField(RunConfig& config)> field{};
   std::string_view meaning{};
   Range range{};                            // numbers only
-  std::vector<std::string_view> choices{};  // strings only; empty: any string
+  std::vector<std::string_view> choices{};  // of a string, or of each in a list; empty: any
   /// For strings with choices: whether a string names a file instead; null if files are invalid.
   bool (*is_file)(const std::string& text) = nullptr;
   bool is_path = false;        // strings: paths outside the run directory

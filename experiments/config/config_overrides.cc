@@ -18,23 +18,14 @@ constexpr std::array kShapeKeys = {"parallel.pp", "parallel.dp", "parallel.chunk
 
 /// Splits "a.b=1 a.c=[1, 2]" into "a.b=1" and "a.c=[1, 2]"; a value extends to the next key.
 std::vector<std::string> split_assignments(const std::string& keys, const std::string& place) {
-  static const std::regex start(R"((^|\s)[a-z_]+\.[a-z_]+=)");
-  std::vector<std::size_t> begins;
-  for (std::sregex_iterator it(keys.begin(), keys.end(), start), end; it != end; ++it) {
-    const auto begin = static_cast<std::size_t>(it->position());
-    begins.push_back(keys.find_first_not_of(" \t\n", begin));
-  }
-  if (begins.empty() || keys.find_first_not_of(" \t\n") != begins.front())
+  static const std::regex around(R"(^\s+|\s+$)"), key(R"([a-z_]+\.[a-z_]+=)"),
+      between(R"(\s+(?=[a-z_]+\.[a-z_]+=))");
+  const std::string text = std::regex_replace(keys, around, "");
+  if (!std::regex_search(text, key, std::regex_constants::match_continuous))
     throw_input(fmt::format("'{}' is not a list of TABLE.KEY=VALUE", keys), place,
                 fmt::format("{} \"parallel.pp=1 parallel.dp=2\"", place));
-  std::vector<std::string> assignments;
-  for (std::size_t i = 0; i < begins.size(); ++i) {
-    const std::size_t end = i + 1 < begins.size() ? begins[i + 1] : keys.size();
-    std::string one = keys.substr(begins[i], end - begins[i]);
-    one.erase(one.find_last_not_of(" \t\n") + 1);
-    assignments.push_back(std::move(one));
-  }
-  return assignments;
+  return {std::sregex_token_iterator(text.begin(), text.end(), between, -1),
+          std::sregex_token_iterator()};
 }
 
 void require_layout_key(const std::string& key, const std::string& place) {

@@ -129,16 +129,10 @@ Tokens prompt_tokens(const ModelSpec& model, const Tokenizer& tokenizer,
   return text;
 }
 
-void check_stops(const GenerateSection& options) {
-  if (std::ranges::find(options.stop, "") != options.stop.end())
-    throw_input("a stop string is empty", "generate.stop", "at least one byte in each string");
-}
-
 std::vector<Continuation> generate(const DecodedModel& model, const ModelSpec& spec,
                                    Backend& backend, const Tokenizer& tokenizer,
                                    std::span<const Prompt> prompts,
                                    const std::function<bool()>& stop, const SeeContinuation& see) {
-  check_stops(model.config.generate);
   std::vector<Writing> texts;
   for (const Prompt& prompt : prompts) {
     Tokens tokens = prompt_tokens(spec, tokenizer, prompt.text);

@@ -33,9 +33,6 @@ struct Continuation {
 /// Receives the continuation of prompt `index`, in order, when all texts of its batch are complete.
 using SeeContinuation = std::function<void(std::size_t index, const Continuation& text)>;
 
-/// Throws Error{bad_input} if a stop string is empty.
-void check_stops(const GenerateSection& options);
-
 /// Continues each prompt by up to `options.tokens` tokens. The random numbers of a prompt depend on
 /// its seed alone. The pipeline that starts a step computes all texts, generate.batch at once.
 /// Collective; all ranks return the result. `stop` is called repeatedly, and must return the same

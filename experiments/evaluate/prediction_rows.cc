@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "experiments/machine/gather.h"
+#include "experiments/machine/output.h"
 #include "io/csv.h"
 #include "io/file.h"
 #include "models/task.h"
@@ -71,8 +72,7 @@ void PredictionRows::finish() {
     for (const std::span<const double> row : rows) {
       const Line one = line(static_cast<std::uint64_t>(row[0]), row.subspan(1));
       if (csv_ && text.empty()) text = csv(one, /*names=*/true);
-      text += csv_ ? csv(one, /*names=*/false)
-                   : one.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+      text += csv_ ? csv(one, /*names=*/false) : json_line(one);
     }
     atomic_replace(path_, text);
   });

@@ -72,7 +72,7 @@ std::optional<Field> image_of(const RunConfig& config) {
 
 FileTexts exported_files(const RunConfig& config) {
   FileTexts files = exported_tokenizer(config);
-  if (is_causal(config)) files[kGenerationConfig] = generation_text(config);
+  if (is_causal_lm(config)) files[kGenerationConfig] = generation_text(config);
   if (const auto image = image_of(config))
     files[kPreprocessorConfig] = preprocessor_text(config, *image);
   return files;

@@ -23,9 +23,6 @@ std::string pipeline_of(const RunConfig& config);
 /// make_tokenizer().
 FileTexts exported_tokenizer(const RunConfig& config);
 
-/// Whether the model predicts the next token.
-bool is_causal(const RunConfig& config);
-
 /// The text of a model card; the user must fill in the license. `step`: the step of the weights.
 /// The metrics are the ones that the run recorded at this step. If the weights are not those that
 /// were evaluated, `weights` says so, and the card has no metrics.

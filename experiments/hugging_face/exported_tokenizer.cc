@@ -85,7 +85,7 @@ std::string settings_of(const RunConfig& config, const FileTexts& files, const S
   set_if_none("tokenizer_class", general);
   if (made) settings["tokenizer_class"] = general;
   settings["model_max_length"] = config.model.context;
-  set_if_none("padding_side", is_causal(config) ? "left" : "right");
+  set_if_none("padding_side", is_causal_lm(config) ? "left" : "right");
   set_if_none("clean_up_tokenization_spaces", false);
   SettingsJson inputs = {"input_ids", "attention_mask"};
   if (reads(config, types_field(1).name)) inputs.push_back("token_type_ids");
@@ -102,10 +102,6 @@ std::string settings_of(const RunConfig& config, const FileTexts& files, const S
 
 }  // namespace
 
-bool is_causal(const RunConfig& config) {
-  return &task_of(config.model.family, config.model.task) == &find_task("causal-lm");
-}
-
 FileTexts exported_tokenizer(const RunConfig& config) {
   if (!reads(config, "tokens")) return {};
   const std::string where = config.where("data.tokenizer");
@@ -114,7 +110,7 @@ FileTexts exported_tokenizer(const RunConfig& config) {
   Specials specials = own_specials(*tokenizer);
   const Marks* around = nullptr;
   Marks marks;
-  if (!is_causal(config)) {
+  if (!is_causal_lm(config)) {
     const bool masks = task_of(config.model.family, config.model.task).masks;
     const SentenceEncoder encoder(tokenizer, masks);
     add_marks(encoder, *tokenizer, specials);

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "experiments/hugging_face/published_config_text.h"
+#include "experiments/machine/output.h"
 #include "io/file.h"
 #include "io/run_files.h"
 #include "io/strict_json.h"
@@ -41,9 +42,8 @@ void keep_for_export(const RunConfig& config, std::span<const std::string> class
   }
   if (are_numbers(classes) || exists_at(classes_path(config))) return;
   make_directories(kept_folder(config));
-  const nlohmann::json names = std::vector<std::string>(classes.begin(), classes.end());
   atomic_replace(classes_path(config),
-                 names.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+                 json_line(std::vector<std::string>(classes.begin(), classes.end())));
 }
 
 std::vector<std::string> kept_classes(const RunConfig& config) {

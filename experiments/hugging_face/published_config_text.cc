@@ -73,12 +73,6 @@ bool is_written(const RunConfig& config, const RunConfig& defaults, const KeyMap
          json_of(config, key.ours) != json_of(defaults, key.ours);
 }
 
-std::string_view task_name(const RunConfig& config) {
-  return config.model.task != "auto"
-             ? std::string_view(config.model.task)
-             : lookup(models(), config.model.family, "model family", "model.family").default_task;
-}
-
 /// transformers' class of this model type for the task of `config`; null if the type has none.
 const Architecture* architecture_of(const HuggingFace& table, const RunConfig& config) {
   const std::string_view task = task_name(config);
@@ -231,6 +225,12 @@ const Entry<HuggingFace>& hugging_face_of(const RunConfig& config) {
       config.where("model.family"),
       all.empty() ? fmt::format("one of: {}", fmt::join(names_of(published_models()), ", "))
                   : "the options of one of these: " + all);
+}
+
+std::string_view task_name(const RunConfig& config) {
+  return config.model.task != "auto"
+             ? std::string_view(config.model.task)
+             : lookup(models(), config.model.family, "model family", "model.family").default_task;
 }
 
 std::int64_t rows_before_positions(const RunConfig& config, std::int64_t defaults) {

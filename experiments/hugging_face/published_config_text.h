@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "experiments/hugging_face/published_config.h"
 
@@ -16,6 +17,9 @@ void keep_published_config(const std::string& folder, const RunConfig& config);
 std::string kept_folder(const RunConfig& config);
 /// The copied text if it agrees with `config` and `type`; otherwise nullopt.
 std::optional<std::string> kept_published_config(const RunConfig& config, const std::string& type);
+
+/// The name of the model's task, never "auto".
+std::string_view task_name(const RunConfig& config);
 
 /// The number of rows in the position table before that of the first position: as in the kept
 /// config.json if the model is stored as the same type again, otherwise `default_value`.

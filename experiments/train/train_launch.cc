@@ -108,10 +108,8 @@ TrainLaunch::TrainLaunch(const RunConfig& asked, TrainMode mode, MpiEnvironment&
   if (leads() && !mode.dry_run)
     for (const std::string& line : dataset->notes(samples_of_run(config))) log::info("{}", line);
   own_identity = identity(/*remember=*/!mode.dry_run);
-  if (config.generate.tokens > 0) {  // checked before training, not at its end
+  if (config.generate.tokens > 0)  // checked before training, not at its end
     prompt_tokens(trainer.job().model, *tokenizer, config.generate.prompt);
-    check_stops(config.generate);
-  }
 }
 
 void TrainLaunch::open() {

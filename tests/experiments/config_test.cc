@@ -225,7 +225,7 @@ struct Fill {
   }
   void operator()(std::vector<std::string>* out) const {
     out->resize(*rc::gen::inRange<std::size_t>(0, 4));
-    for (std::string& item : *out) item = text();
+    for (std::string& item : *out) (*this)(&item);
   }
   void operator()(std::vector<std::int64_t>* out) const {
     out->resize(*rc::gen::inRange<std::size_t>(0, 4));

@@ -65,7 +65,7 @@ grep -q '"base_model_name_or_path": ".*/gpt"' second/adapter_config.json || die 
 rm again/adapter_model.safetensors again/config.json
 refused 'no adapter_model.safetensors' train "${small[@]}" model.from=again run.name=x
 refused 'trained no adapters' checkpoint export runs/gpt --peft --out x
-refused "'query' is not a linear map" train "${small[@]}" lora.rank=2 lora.targets=query run.name=x
+refused 'lora.targets = "query" is not a valid value' train "${small[@]}" lora.rank=2 lora.targets=query run.name=x
 refused 'lora.targets is empty' train "${small[@]}" lora.rank=2 'lora.targets=[]' run.name=x
 rm -r gpt
 refused 'is not a folder' train "${small[@]}" model.from=adapter-gpt run.name=x

@@ -15,6 +15,7 @@
 #include "experiments/hugging_face/merged_weights.h"
 #include "experiments/hugging_face/peft.h"
 #include "experiments/hugging_face/pruning.h"
+#include "experiments/hugging_face/published_config_text.h"
 #include "experiments/hugging_face/published_weights.h"
 #include "experiments/hugging_face/stored_run.h"
 #include "experiments/run/best_commit.h"
@@ -66,12 +67,6 @@ std::uint64_t inline_limit(const std::string& text) {
   return static_cast<std::uint64_t>(size->bytes);
 }
 
-std::string task_name(const RunConfig& config) {
-  if (config.model.task != "auto") return config.model.task;
-  return std::string(
-      lookup(models(), config.model.family, "model family", "model.family").default_task);
-}
-
 /// Throws unless the checkpoint contains the graph's tensors with the same shapes.
 void require_shapes(CheckpointReader& checkpoint, const Graph& graph) {
   for (const GraphTensor& tensor : graph.tensors)
@@ -94,7 +89,7 @@ std::map<std::string, std::string> facts_of(const RunConfig& config, const Manif
   nlohmann::json identity = manifest.metadata;
   identity.erase(kProgress);
   return {{"concertina.family", config.model.family},
-          {"concertina.task", task_name(config)},
+          {"concertina.task", std::string(task_name(config))},
           {"concertina.step", std::to_string(manifest.step)},
           {"concertina.config.sha256", sha256_hex(identity.dump())}};
 }
@@ -223,9 +218,7 @@ int run_checkpoint_export(const ExportOptions& options) {
 }
 
 void add_export_options(CLI::App& app, ExportOptions& options) {
-  app.add_option("path", options.path, "run, checkpoint or checkpoint directory")
-      ->type_name("DIRECTORY")
-      ->required();
+  add_checkpoint_options(app, options);
   app.add_option("--out", options.out, "folder to write to, or FILE.onnx for ONNX")
       ->type_name("PATH")
       ->required();
@@ -252,7 +245,6 @@ void add_export_options(CLI::App& app, ExportOptions& options) {
       ->type_name("SIZE");
   add_choice_options(app, options.choice);
   app.add_flag("--force", options.force, "replace an existing model");
-  add_json_option(app, options);
 }
 
 }  // namespace

@@ -22,6 +22,56 @@ using PublishedJson = nlohmann::json;
 
 constexpr std::int64_t kMostRows = std::int64_t{1} << 30;  // before the first position
 
+/// Keys that do not affect results, and why.
+constexpr std::string_view kHarmless[] = {
+    // Read where they are needed:
+    "architectures", "model_type", "num_labels", "problem_type", "is_decoder",
+    "add_cross_attention", "tie_word_embeddings",
+    // Origin of the file:
+    "_name_or_path", "_commit_hash", "transformers_version", "tokenizer_class", "finetuning_task",
+    "language", "name",
+    // Code in the folder, which is never run:
+    "auto_map",
+    // Special tokens, which the tokenizer defines:
+    "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id", "mask_token_id",
+    "eos_token_ids", "prefix", "decoder_start_token_id",
+    // Storage type, which the files specify:
+    "torch_dtype", "dtype", "use_bfloat16",
+    // Return values of transformers' classes:
+    "return_dict", "output_attentions", "output_hidden_states", "output_past", "use_cache",
+    "output_scores", "return_dict_in_generate",
+    // How transformers loads or runs the model:
+    "torchscript", "_attn_implementation", "_attn_implementation_autoset",
+    "chunk_size_feed_forward", "use_return_dict", "is_encoder_decoder", "tie_encoder_decoder",
+    "cross_attention_hidden_size", "tf_legacy_loss", "xla_device",
+    // Pruned heads, which would change the shapes of the weights:
+    "pruned_heads",
+    // Initialization of new weights:
+    "initializer_range", "initializer_factor",
+    // Training:
+    "gradient_checkpointing", "training", "pre_trained", "num_steps", "max_sequence_length",
+    // Names of classes:
+    "_num_labels", "id2label", "label2id",
+    // Text generation: length and search:
+    "task_specific_params", "max_length", "min_length", "do_sample", "num_beams", "num_beam_groups",
+    "num_return_sequences", "early_stopping", "remove_invalid_values",
+    // Text generation: choice of the next token:
+    "temperature", "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty",
+    "diversity_penalty", "exponential_decay_length_penalty", "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens",
+    "forced_bos_token_id", "forced_eos_token_id",
+    // Other libraries:
+    "sentence_transformers", "transformers.js_config", "custom_pipelines", "emb_size", "cell",
+    "structure", "learned_embeddings"};
+
+/// Whether `key` of a config.json, or an object that contains it, does not affect the results of
+/// any model; for example, "task_specific_params.text-generation" does not.
+bool is_harmless(std::string_view key) {
+  return std::ranges::any_of(kHarmless, [&](std::string_view one) {
+    return key == one || (key.starts_with(one) && key[one.size()] == '.');
+  });
+}
+
 void flatten(const PublishedJson& object, const std::string& before, PublishedConfig& published) {
   for (const auto& [key, value] : object.items()) {
     if (value.is_object() && before.empty() && key != "id2label" && key != "label2id" &&

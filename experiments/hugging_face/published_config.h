@@ -52,8 +52,4 @@ PublishedConfig read_published_config(const std::string& folder);
 /// error: a key is set to a different value.
 void adopt_published(const PublishedConfig& published, RunConfig& config);
 
-/// Whether `key` of a config.json, or an object that contains it, does not affect the results of
-/// any model; for example, "task_specific_params.text-generation" does not.
-bool is_harmless(std::string_view key);
-
 }  // namespace concertina

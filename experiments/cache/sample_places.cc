@@ -2,42 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 #include <vector>
 
+#include "core/arena.h"
 #include "core/index.h"
 
 namespace concertina {
 namespace {
-
-/// A block of tensor memory and a host buffer of the same size.
-class ProbeBlock {
- public:
-  ProbeBlock(Memory& memory, std::size_t bytes)
-      : memory_(memory), host_(bytes), block_(memory.allocate(bytes, "sample places")) {}
-  ProbeBlock(ProbeBlock&& other) noexcept
-      : memory_(other.memory_),
-        host_(std::move(other.host_)),
-        block_(std::exchange(other.block_, nullptr)) {}
-  ProbeBlock& operator=(ProbeBlock&&) = delete;
-  ~ProbeBlock() {
-    if (block_ != nullptr) memory_.release(block_, host_.size());
-  }
-  void* data() const { return block_; }
-  std::vector<std::byte>& host() { return host_; }
-  /// Copies the host's bytes as `samples` equal parts: part (i + by) % samples goes to place i.
-  void put(std::size_t samples, std::size_t by) {
-    const std::size_t split = host_.size() / samples * by;
-    std::vector<std::byte> turned(host_.begin() + static_cast<std::ptrdiff_t>(split), host_.end());
-    turned.insert(turned.end(), host_.begin(), host_.begin() + static_cast<std::ptrdiff_t>(split));
-    memory_.copy(turned.data(), block_, turned.size());
-  }
-
- private:
-  Memory& memory_;
-  std::vector<std::byte> host_;
-  void* block_;
-};
 
 constexpr std::size_t kTurns = 12;  // rotations per microbatch, approximately
 
@@ -50,21 +21,26 @@ class PlaceProbe {
         model_(model),
         source_(source),
         memory_(memory),
-        output_(memory, model.boundary_bytes),
-        saved_(memory, model.boundary_bytes),
         first_(model.boundary_bytes),
         turned_(model.boundary_bytes) {
     const std::vector<Field> fields = fields_of(model);
     std::vector<int> indices(fields.size());
     find_fields(source.fields(), fields, indices);
     wanted_.resize(source.fields().size());
-    fields_.reserve(fields.size());
+    std::size_t bytes = 2 * align_up(model.boundary_bytes);
     for (std::size_t f = 0; f < fields.size(); ++f) {
       const auto count = static_cast<std::size_t>(model.samples * fields[f].elements());
-      ProbeBlock& block = fields_.emplace_back(memory, count * size_of(fields[f].type));
-      wanted_[at(indices[f])] = {block.host().data(), count, fields[f].type};
-      views_.push_back({block.data(), count, fields[f].type});
+      std::vector<std::byte>& host = host_.emplace_back(count * size_of(fields[f].type));
+      wanted_[at(indices[f])] = {host.data(), count, fields[f].type};
+      bytes += align_up(host.size());
     }
+    arena_.reserve(bytes, memory);
+    for (const int index : indices)
+      views_.push_back(
+          arena_.take(wanted_[at(index)].count, wanted_[at(index)].dtype, "sample places"));
+    output_ = arena_.take(model.boundary_bytes / size_of(model.activation), model.activation,
+                          "sample places");
+    saved_ = arena_.take(model.boundary_bytes, "sample places");
   }
 
   /// Whether the first microbatch of `batch` gives each sample the same output at every place.
@@ -86,12 +62,16 @@ class PlaceProbe {
  private:
   /// Computes the output for the microbatch whose samples are rotated by `by` places.
   void run(std::size_t by, std::vector<std::byte>& output) {
-    for (ProbeBlock& field : fields_) field.put(static_cast<std::size_t>(model_.samples), by);
+    for (std::size_t f = 0; f < views_.size(); ++f) {
+      std::vector<std::byte> turned = host_[f];
+      const std::size_t split = turned.size() / static_cast<std::size_t>(model_.samples) * by;
+      std::ranges::rotate(turned, turned.begin() + static_cast<std::ptrdiff_t>(split));
+      memory_.copy(turned.data(), views_[f].data, turned.size());
+    }
     MicrobatchIo io;
     io.fields = views_;
-    io.output = {output_.data(), model_.boundary_bytes / size_of(model_.activation),
-                 model_.activation};
-    io.saved = saved_.data();
+    io.output = output_;
+    io.saved = saved_;
     for (int unit = 0; unit < units_; ++unit) stage_.forward_unit(unit, io);
     const View made = stage_.frozen_output(units_ - 1, io);
     memory_.copy(made.data, output.data(), made.bytes());
@@ -102,9 +82,11 @@ class PlaceProbe {
   const ModelSpec& model_;
   BatchSource& source_;
   Memory& memory_;
-  ProbeBlock output_, saved_;
-  std::vector<ProbeBlock> fields_;
-  std::vector<View> views_, wanted_;  // views of fields_; the fields wanted from the source
+  Arena arena_;
+  std::vector<std::vector<std::byte>> host_;  // the samples of each field
+  std::vector<View> views_, wanted_;  // each field in the arena; the fields wanted from the source
+  View output_;
+  void* saved_ = nullptr;
   std::vector<std::byte> first_, turned_;
 };
 

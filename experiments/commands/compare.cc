@@ -15,7 +15,7 @@ void add_compare_options(CLI::App& app, CommandOptions& options) {
 Command command_compare() {
   return make_command<CommandOptions>(
       "compare runs: configs, metrics, curves, and the first step that is not bit-identical",
-      add_compare_options, run_grouped);
+      add_compare_options, run_passed);
 }
 
 }  // namespace concertina

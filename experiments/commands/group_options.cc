@@ -13,11 +13,10 @@ void add_study_folders(CLI::App& app) {
       ->required();
 }
 
-void add_equivalent_options(CLI::App& app, const std::string& claim) {
+void add_equivalent_options(CLI::App& app) {
   add_text_option(app, "--equivalent", "METRIC=MARGIN",
                   "test whether groups are within this margin of the baseline, in the metric's own "
-                  "unit (default: " +
-                      claim + ")");
+                  "unit (default: [equivalence] in the study's file)");
   add_text_option(app, "--alpha", "FLOAT", "significance level for --equivalent (default: 0.05)")
       ->check(number(kLeastAlpha, kMostAlpha));
 }
@@ -55,7 +54,7 @@ void add_group_options(CLI::App& app, CommandOptions& options) {
                   "confidence level of intervals; p-values below 1 - confidence are marked")
       ->check(number(0, 1))
       ->default_str("0.95");
-  add_equivalent_options(app, "[equivalence] in the study's file");
+  add_equivalent_options(app);
   add_repeated_option(app, "--to", "METRIC=NUMBER|baseline",
                       "add a column with the training time in seconds until a held-out metric "
                       "reaches a number or the baseline's last value (baseline-0.005: slightly "
@@ -69,16 +68,6 @@ void add_group_options(CLI::App& app, CommandOptions& options) {
   add_trial_options(app);
   add_passed_flag(app, "--no-notes", "omit the notes below the table");
   add_json_option(app, options);
-}
-
-void require_group_options(const CommandOptions& options) {
-  options.needs("--alpha", "--equivalent", options.given("--equivalent"));
-}
-
-int run_grouped(const CommandOptions& options) {
-  require_group_options(options);
-  require_passed_output(*options.app, "--out");
-  return run_in_python(*options.app);
 }
 
 }  // namespace concertina

@@ -4,11 +4,6 @@
 namespace concertina {
 namespace {
 
-int run_monitor(const CommandOptions& options) {
-  require_passed_output(*options.app, "--out");
-  return run_in_python(*options.app);
-}
-
 void add_monitor_options(CLI::App& app, CommandOptions& options) {
   add_text_option(app, "log", "LOG",
                   "JSON lines of a deployed model, with fields such as prediction, probability or "
@@ -33,7 +28,7 @@ void add_monitor_options(CLI::App& app, CommandOptions& options) {
 Command command_monitor() {
   return make_command<CommandOptions>(
       "compare a deployed model's predictions with a reference; exit with code 1 if a field drifts",
-      add_monitor_options, run_monitor);
+      add_monitor_options, run_passed);
 }
 
 }  // namespace concertina

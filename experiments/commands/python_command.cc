@@ -103,12 +103,6 @@ void add_passed_flag(CLI::App& app, const std::string& name, const std::string& 
   app.add_flag(name, help);
 }
 
-void require_passed_output(const CLI::App& app, const std::string& option) {
-  const CLI::Option& output = *app.get_option(option);
-  const std::string path = output.empty() ? output.get_default_str() : output.as<std::string>();
-  if (!path.empty()) require_output(path, option);
-}
-
 int run_in_python(const CLI::App& app, const std::map<std::string, std::string>& resolved) {
   const std::string name = module_name(app), python = interpreter();
   std::vector<std::string> words = module_words(python, name);
@@ -121,6 +115,18 @@ int run_in_python(const CLI::App& app, const std::map<std::string, std::string>&
   ::execvp(python.c_str(), arguments.data());
   if (errno != ENOENT) throw_errno("exec", python, "another python3 on PATH");
   refuse_without_python();
+}
+
+int run_passed(const CommandOptions& options) {
+  const CLI::App& app = *options.app;
+  if (app.get_option_no_throw("--alpha") != nullptr)
+    options.needs("--alpha", "--equivalent", options.given("--equivalent"));
+  if (const CLI::Option* const output = app.get_option_no_throw("--out"); output != nullptr) {
+    const std::string path =
+        output->empty() ? output->get_default_str() : output->as<std::string>();
+    if (!path.empty()) require_output(path, "--out");
+  }
+  return run_in_python(app);
 }
 
 int call_python(const std::string& name, const std::map<std::string, std::string>& options,

@@ -23,15 +23,15 @@ CLI::Option* add_repeated_option(CLI::App& app, const std::string& name, const c
 /// Adds a flag that is passed on.
 void add_passed_flag(CLI::App& app, const std::string& name, const std::string& help);
 
-/// Throws Error{bad_input} if `option`, given or by default, is a path to which no file can be
-/// written.
-void require_passed_output(const CLI::App& app, const std::string& option);
-
 /// Replaces this process with `python3 .../concertina --parsed NAME --OPTION=VALUE...`. NAME is the
 /// command of `app` ("study-table"), whose module's main() runs. Each option is passed once per
 /// value, taken from `resolved`, the command line or the default, in this order. Sets the variable
 /// CONCERTINA to the path of this program. Throws Error{bad_input} if python3 is missing.
 int run_in_python(const CLI::App& app, const std::map<std::string, std::string>& resolved = {});
+
+/// The same for a command that passes on all its options. Throws Error{bad_input} for an --alpha
+/// without effect, or if --out, given or by default, is a path to which no file can be written.
+int run_passed(const CommandOptions& options);
 
 /// Runs the module `name` with these options and `data` as its input. Returns its exit code; the
 /// module prints its errors.
@@ -45,15 +45,11 @@ int call_python(const CLI::App& app, const nlohmann::ordered_json& data,
 
 /// Adds the folders of a study or of runs as positional arguments.
 void add_study_folders(CLI::App& app);
-/// Adds --equivalent and --alpha; `claim` is the default shown in the help.
-void add_equivalent_options(CLI::App& app, const std::string& claim);
+/// Adds --equivalent and --alpha.
+void add_equivalent_options(CLI::App& app);
 /// Adds --stopped and --mixed.
 void add_trial_options(CLI::App& app);
 /// Adds all options that select, group and compare trials.
 void add_group_options(CLI::App& app, CommandOptions& options);
-/// Throws Error{bad_input} for an option of add_group_options() that has no effect.
-void require_group_options(const CommandOptions& options);
-/// Runs a command with add_group_options() and --out in Python.
-int run_grouped(const CommandOptions& options);
 
 }  // namespace concertina

@@ -4,11 +4,6 @@
 namespace concertina {
 namespace {
 
-int run_study_plot(const CommandOptions& options) {
-  require_passed_output(*options.app, "--out");
-  return run_in_python(*options.app);
-}
-
 void add_look_options(CLI::App& app) {
   const auto scales = CLI::IsMember({"linear", "log", "log2"});
   add_text_option(app, "--x-scale", "SCALE",
@@ -58,7 +53,7 @@ void add_study_plot_options(CLI::App& app, CommandOptions& options) {
 Command command_study_plot() {
   return make_command<CommandOptions>(
       "draw a chart of a study: lines, bars, a heat map, points or a front", add_study_plot_options,
-      run_study_plot);
+      run_passed);
 }
 
 }  // namespace concertina

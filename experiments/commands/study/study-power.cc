@@ -6,9 +6,8 @@ namespace concertina {
 namespace {
 
 int run_study_power(const CommandOptions& options) {
-  require_group_options(options);
   options.excludes("--deviation", "--pilot", options.given("--pilot"));
-  return run_in_python(*options.app);
+  return run_passed(options);
 }
 
 void add_study_power_options(CLI::App& app, CommandOptions& options) {
@@ -28,7 +27,7 @@ void add_study_power_options(CLI::App& app, CommandOptions& options) {
       ->default_str("0.8");
   add_text_option(app, "--seeds", "INT", "number of seeds (default: the study's)")
       ->check(whole_number(2, 1 << 20));
-  add_equivalent_options(app, "[equivalence] in the study's file");
+  add_equivalent_options(app);
   add_list_option(app, "--baseline", "COLUMN=VALUE,...",
                   "baseline of the pilot (default: the baseline in [equivalence])");
   add_json_option(app, options);

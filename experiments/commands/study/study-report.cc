@@ -13,7 +13,7 @@ void add_study_report_options(CLI::App& app, CommandOptions& options) {
 
 Command command_study_report() {
   return make_command<CommandOptions>("write a page about a study: table, curves, time use, trials",
-                                      add_study_report_options, run_grouped);
+                                      add_study_report_options, run_passed);
 }
 
 }  // namespace concertina

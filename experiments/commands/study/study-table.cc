@@ -7,7 +7,7 @@ namespace {
 int run_study_table(const CommandOptions& options) {
   for (const char* const option : {"--format", "--cells"})
     options.excludes(option, "--json without --out", options.json && !options.given("--out"));
-  return run_grouped(options);
+  return run_passed(options);
 }
 
 void add_study_table_options(CLI::App& app, CommandOptions& options) {

@@ -97,7 +97,7 @@ chmod +x "$top/bin/launch"
 for program in "$top/libexec/"*; do ln -s launch "$top/bin/${program##*/}"; done
 
 cp tests/gpu_check.sh "$top/"
-mkdir -p "$top/share/concertina/python" && cp -r experiments/machines "$top/share/concertina/"
+mkdir -p "$top/share/concertina/python" && cp -r experiments/machines experiments/completion "$top/share/concertina/"
 cp -r experiments/python/concertina "$top/share/concertina/python/"
 cp -r tests/peers "$top/peers"
 find "$top" -name __pycache__ -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-// `concertina completion`: scripts for bash and zsh, and the candidates that they request.
+// `concertina completion`: the scripts in completion/, and the candidates that they request.
 // Invariant: candidates come from the parser's tree of subcommands and options and from the table
 // of config keys, never from a second list.
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/program.h"
 #include "experiments/config/config_keys.h"
+#include "experiments/machine/program.h"
 #include "io/file.h"
 #include "io/run_files.h"
 #include "parallel/generate/schedule_registry.h"
@@ -16,41 +17,6 @@ namespace concertina {
 namespace {
 
 namespace stdfs = std::filesystem;
-
-constexpr const char* kBash =
-    R"sh(# Completion of concertina in bash, also after `mpirun ... concertina`.
-_concertina() {
-  local line=${COMP_LINE:0:COMP_POINT} i=0 keep
-  local -a words
-  read -ra words <<< "$line"
-  case $line in *[[:space:]]) words+=('') ;; esac
-  while ((i < ${#words[@]})) && [[ ${words[i]##*/} != concertina ]]; do ((++i)); done
-  ((i + 1 < ${#words[@]})) || return 0
-  mapfile -t COMPREPLY < <("${words[i]}" completion words -- "${words[@]:i+1}" 2> /dev/null)
-  # Readline replaces only what follows the last '='.
-  if [[ $COMP_WORDBREAKS == *=* && ${words[-1]} == *=* ]]; then
-    keep=${words[-1]%"${words[-1]##*=}"}
-    COMPREPLY=("${COMPREPLY[@]#"$keep"}")
-  fi
-  if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[=/] ]]; then
-    compopt -o nospace 2> /dev/null
-  fi
-  return 0
-}
-complete -o default -F _concertina concertina
-complete -p mpirun > /dev/null 2>&1 || complete -o default -F _concertina mpirun
-)sh";
-
-constexpr const char* kZsh = R"sh(#compdef concertina
-# Completion of concertina in zsh.
-_concertina() {
-  local -a candidates
-  candidates=(${(f)"$(${words[1]} completion words -- "${(@)words[2,CURRENT]}" 2> /dev/null)"})
-  compadd -S '' -- ${(M)candidates:#*[=/]}
-  compadd -- ${candidates:#*[=/]}
-}
-if [ "$funcstack[1]" = _concertina ]; then _concertina "$@"; else compdef _concertina concertina; fi
-)sh";
 
 using Words = std::set<std::string>;
 
@@ -177,7 +143,8 @@ struct CompletionOptions : CommandOptions {
 int run_completion(const CompletionOptions& options) {
   if (options.shell != "words") {
     options.excludes("line", options.shell, true);
-    print_once(options.shell == "zsh" ? kZsh : kBash);
+    const auto script = options.shell == "zsh" ? "_concertina" : "concertina.bash";
+    print_once(read_file(shipped_folder("completion") / script, 1 << 16));
     return 0;
   }
   std::string text;

@@ -18,6 +18,7 @@
 #include "core/version.h"
 #include "experiments/config/config_environment.h"
 #include "experiments/config/schedule_file.h"
+#include "experiments/hugging_face/model_from.h"
 #include "experiments/machine/machine.h"
 #include "experiments/machine/output.h"
 #include "experiments/machine/program.h"
@@ -270,6 +271,11 @@ Launch::Launch(const RunConfig& given, MpiEnvironment& mpi, const std::string& c
   trainer.start();
   if (teacher != nullptr && dataset != nullptr)
     teacher->start(config, *dataset, *tokenizer, threads, world);
+}
+
+void Launch::make_first_state() {
+  trainer.initialize();
+  if (!config.model.from.empty()) start_from(trainer, config);
 }
 
 void Launch::begin() {

@@ -47,6 +47,8 @@ class Launch {
   /// The numerics_identity() of this run, including the SHA-256 of its text and the machine
   /// properties that affect bits. `remember`: store the SHA-256 in the run directory. Collective.
   nlohmann::json identity(bool remember = true);
+  /// Makes the state of a run without steps: initial weights, or those of model.from. Collective.
+  void make_first_state();
   /// Continues texts with the trainer's model, see experiments/evaluate/generate.h. Collective.
   std::vector<Continuation> generate(std::span<const Prompt> prompts,
                                      const std::function<bool()>& stop = {},

@@ -147,11 +147,6 @@ bool TrainLaunch::load(nlohmann::json& stored) {
   return found.has_value();
 }
 
-void TrainLaunch::make_first_state() {
-  trainer.initialize();
-  if (!config.model.from.empty()) start_from(trainer, config);
-}
-
 void TrainLaunch::go_back() {
   const Watchdog::Patience patience(&watchdog, "going back to an earlier state");
   snapshots->finish();

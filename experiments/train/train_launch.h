@@ -63,7 +63,6 @@ class TrainLaunch : public Launch {
  private:
   std::optional<std::int64_t> load_newest(nlohmann::json& stored);
   bool load(nlohmann::json& stored);
-  void make_first_state();
   void start_from_scratch();
   void restore_selection();
   void refuse_from_scratch() const;

@@ -7,7 +7,6 @@
 #include "experiments/adopt/freezing.h"
 #include "experiments/adopt/repartition.h"
 #include "experiments/cache/auto_cache.h"
-#include "experiments/hugging_face/model_from.h"
 #include "experiments/machine/gather.h"
 #include "experiments/run/planning.h"
 #include "experiments/run/state_hash.h"
@@ -129,15 +128,6 @@ StepTrace step_as_before(Course& whole, std::int64_t step, const StepTrace& then
   }
 }
 
-/// Restores the run's initial weights and layout.
-void start_from_scratch(Launch& launch, const Request& asked, const Assignment& first) {
-  launch.trainer.adopt(asked, Assignment(first));
-  launch.trainer.skip({});
-  launch.trainer.resume(0, 0);
-  launch.trainer.initialize();
-  if (!launch.config.model.from.empty()) start_from(launch.trainer, launch.config);
-}
-
 }  // namespace
 
 RunVerdict verify_run(Launch& launch, std::int64_t steps) {
@@ -145,12 +135,11 @@ RunVerdict verify_run(Launch& launch, std::int64_t steps) {
     throw_input("with a batch that grows with the replicas, the two runs train different steps",
                 launch.config.where("elastic.batch"), "elastic.batch = \"constant\"");
   Trainer& trainer = launch.trainer;
-  const Request asked = trainer.asked();
-  const Assignment first = trainer.assignment();
   RunConfig resolved = launch.config;
   resolved.run.steps = steps;
 
-  start_from_scratch(launch, asked, first);
+  trainer.start_over();
+  launch.make_first_state();
   std::vector<StepTrace> expected;
   std::vector<std::string> digests;
   {
@@ -158,7 +147,8 @@ RunVerdict verify_run(Launch& launch, std::int64_t steps) {
     for (std::int64_t step = 1; step <= steps; ++step) expected.push_back(still.step(step));
     digests = bucket_sha256(trainer);
   }
-  start_from_scratch(launch, asked, first);
+  trainer.start_over();
+  launch.make_first_state();
   Course whole(launch, resolved, steps, /*whole=*/true);
   RunVerdict verdict{.steps = steps};
   StepTrace before{.layout = short_form(trainer.layout())};

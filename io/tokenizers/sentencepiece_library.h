@@ -8,9 +8,10 @@
 
 namespace concertina {
 
-/// Whether the library was available at build time and is available now.
+/// Whether the library was available at build time.
 bool has_sentencepiece();
-/// `declared` are special tokens besides the model's. Throws if the model or library is missing.
+/// `declared` are special tokens besides the model's. Throws if the model is missing or this build
+/// does not support it.
 std::unique_ptr<Tokenizer> open_sentencepiece_model(const std::string& path,
                                                     const DeclaredTokens& declared);
 

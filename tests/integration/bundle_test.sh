@@ -16,7 +16,7 @@ done
 env -i PATH=/usr/bin:/bin "$top/bin/concertina" doctor > out 2> err
 [ $? = 0 ] || fail doctor
 if [ -e "$(g++ -print-file-name=libsentencepiece.so.0)" ]; then
-  exits 0 'a library loaded on demand' env -i PATH=/usr/bin:/bin "$top/bin/concertina" data inspect \
+  exits 0 'a SentencePiece model' env -i PATH=/usr/bin:/bin "$top/bin/concertina" data inspect \
     --format text --tokenizer "$source/tests/golden/tokenizers/small_bpe.model" "$source/README.md"
 fi
 exits 0 'two ranks' env -i PATH=/usr/bin:/bin OMPI_MCA_mpi_yield_when_idle=1 \

@@ -3,90 +3,49 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <iterator>
 #include <map>
-#include <utility>
+#include <sstream>
 #include <vector>
+
+#include "core/text/utf8.h"
 
 namespace concertina {
 namespace {
 
-/// Returns the code point at `at` and advances `at` past it. An invalid byte is returned as a
-/// negative value.
-std::int32_t next_code_point(std::string_view text, std::size_t& at) {
-  utf8proc_int32_t code = 0;
-  const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at,
-                                       static_cast<utf8proc_ssize_t>(text.size() - at), &code);
-  if (length <= 0) return -1 - static_cast<unsigned char>(text[at++]);
-  at += static_cast<std::size_t>(length);
-  return code;
-}
-
-void append_code_point(std::int32_t code, std::string& text) {
-  if (code < 0) {
-    text.push_back(static_cast<char>(-1 - code));
-    return;
-  }
-  utf8proc_uint8_t bytes[4];
-  const auto length = utf8proc_encode_char(code, bytes);
-  text.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(length));
-}
+constexpr std::uint32_t kInvalid = 0x110000;  // plus the byte: a byte that is not valid UTF-8
 
 /// Like Python's str.split().
-bool is_python_space(std::int32_t code) {
-  return (code >= 9 && code <= 13) || (code >= 28 && code <= 32) || code == 0x85 || code == 0xa0 ||
-         code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x2028 || code == 0x2029 ||
-         code == 0x202f || code == 0x205f || code == 0x3000;
+bool is_python_space(std::uint32_t code) {
+  return is_white_space(code) || (code >= 28 && code <= 31);
 }
 
 /// Like \w in Python's re.
-bool is_python_word(std::int32_t code) {
-  if (code < 0) return false;
+bool is_python_word(std::uint32_t code) {
   const utf8proc_category_t category = utf8proc_category(code);
   return code == '_' || (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO) ||
          (category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO);
 }
 
-bool is_ascii_punctuation(std::int32_t code) {
-  return (code >= 33 && code <= 47) || (code >= 58 && code <= 64) || (code >= 91 && code <= 96) ||
-         (code >= 123 && code <= 126);
-}
-
-using CodePoints = std::vector<std::int32_t>;
-
-bool is_article(std::span<const std::int32_t> word) {
-  constexpr std::u32string_view kArticles[] = {U"a", U"an", U"the"};
-  return std::ranges::any_of(kArticles, [&](std::u32string_view article) {
-    return std::ranges::equal(word, article, [](std::int32_t a, char32_t b) {
-      return std::cmp_equal(a, static_cast<std::uint32_t>(b));
-    });
-  });
-}
-
 /// Replaces each article that is a whole word with a space.
-CodePoints without_articles(const CodePoints& text) {
-  CodePoints kept;
+std::u32string without_articles(std::u32string_view text) {
+  std::u32string kept;
   for (std::size_t begin = 0; begin < text.size();) {
     std::size_t end = begin;
     while (end < text.size() && is_python_word(text[end])) ++end;
-    const auto word = std::span(text).subspan(begin, end - begin);
-    if (is_article(word))
-      kept.push_back(' ');
-    else
-      kept.insert(kept.end(), word.begin(), word.end());
-    if (end < text.size()) kept.push_back(text[end++]);
+    const std::u32string_view word = text.substr(begin, end - begin);
+    kept += word == U"a" || word == U"an" || word == U"the" ? U" " : word;
+    if (end < text.size()) kept += text[end++];
     begin = end;
   }
   return kept;
 }
 
-std::vector<std::string> words_of(std::string_view normalized) {
-  std::vector<std::string> words;
-  for (std::size_t begin = 0; begin < normalized.size();) {
-    const std::size_t end = std::min(normalized.find(' ', begin), normalized.size());
-    words.emplace_back(normalized.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
+std::vector<std::string> words_of(const std::string& normalized) {
+  std::istringstream words(normalized);
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 double f1_of(const std::vector<std::string>& prediction, const std::vector<std::string>& answer) {
@@ -104,22 +63,25 @@ double f1_of(const std::vector<std::string>& prediction, const std::vector<std::
 }  // namespace
 
 std::string normalize_answer(std::string_view answer) {
-  CodePoints text;
+  std::u32string text;
   for (std::size_t at = 0; at < answer.size();) {
-    const std::int32_t code = next_code_point(answer, at);
-    const std::int32_t lower = code < 0 ? code : utf8proc_tolower(code);
-    if (!is_ascii_punctuation(lower)) text.push_back(lower);
+    const std::uint32_t byte = static_cast<unsigned char>(answer[at]);
+    const std::uint32_t lower = utf8proc_tolower(next_code(answer, at).value_or(kInvalid + byte));
+    if (lower >= 0x80 || std::ispunct(static_cast<int>(lower)) == 0) text += lower;
   }
   std::string normalized;
   bool space = false;
-  for (const std::int32_t code : without_articles(text)) {
+  for (const std::uint32_t code : without_articles(text)) {
     if (is_python_space(code)) {
       space = !normalized.empty();
       continue;
     }
     if (space) normalized.push_back(' ');
     space = false;
-    append_code_point(code, normalized);
+    if (code < kInvalid)
+      append_utf8(code, normalized);
+    else
+      normalized.push_back(static_cast<char>(code - kInvalid));
   }
   return normalized;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/text/utf8.h"
 #include "experiments/run/planning.h"
 #include "io/datasets/content_hash.h"
 #include "io/datasets/sentences.h"

@@ -3,6 +3,8 @@
 #include <utf8proc.h>
 #include <xxhash.h>
 
+#include "core/text/utf8.h"
+
 namespace concertina {
 namespace {
 
@@ -13,18 +15,13 @@ bool is_ascii_space(unsigned char c) {
 /// Advances `at` past a non-ASCII code point and appends its lower-case form, or a space if it is
 /// white space. Returns whether it is.
 bool append_wide(std::string_view text, std::size_t& at, std::string& folded) {
-  utf8proc_int32_t code = 0;
-  const auto length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + at,
-                                       static_cast<utf8proc_ssize_t>(text.size() - at), &code);
-  if (length <= 0) {
-    folded += text[at++];
-    return false;
-  }
-  at += static_cast<std::size_t>(length);
-  if (code == 0x85 || utf8proc_category(code) == UTF8PROC_CATEGORY_ZS) return true;
-  utf8proc_uint8_t bytes[4];
-  const auto written = utf8proc_encode_char(utf8proc_tolower(code), bytes);
-  folded.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(written));
+  const char first = text[at];
+  const auto code = next_code(text, at);
+  if (code && (*code == 0x85 || utf8proc_category(*code) == UTF8PROC_CATEGORY_ZS)) return true;
+  if (code)
+    append_utf8(utf8proc_tolower(*code), folded);
+  else
+    folded += first;
   return false;
 }
 

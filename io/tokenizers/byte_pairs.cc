@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "core/text/utf8.h"
-#include "io/tokenizers/characters/unicode.h"
 
 namespace concertina {
 namespace {

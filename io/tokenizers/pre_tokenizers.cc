@@ -9,7 +9,6 @@
 #include "io/tokenizers/characters/json_rules.h"
 #include "io/tokenizers/characters/library_characters.h"
 #include "io/tokenizers/characters/pattern_syntax.h"
-#include "io/tokenizers/characters/unicode.h"
 #include "io/tokenizers/characters/word_pattern.h"
 
 namespace concertina {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/tokenizers/characters/unicode.h"
+#include "core/text/utf8.h"
 
 namespace concertina::tokenizer_corpus {
 

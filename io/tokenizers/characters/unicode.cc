@@ -22,32 +22,6 @@ bool is_cut(std::string_view text, std::size_t at) {
   return text[at] != '/' && !is_white_space(next_code(text, next).value_or(' '));
 }
 
-}  // namespace
-
-bool is_white_space(std::uint32_t code) {
-  return (code >= 9 && code <= 13) || code == 32 || code == 0x85 || code == 0xA0 ||
-         code == 0x1680 || (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 ||
-         code == 0x202F || code == 0x205F || code == 0x3000;
-}
-
-void append_utf8(std::uint32_t code, std::string& text) {
-  const auto add = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
-  if (code < 0x80) return add(code);
-  if (code < 0x800) {
-    add(0xC0 | code >> 6);
-  } else if (code < 0x10000) {
-    add(0xE0 | code >> 12);
-    add(0x80 | (code >> 6 & 0x3F));
-  } else {
-    add(0xF0 | code >> 18);
-    add(0x80 | (code >> 12 & 0x3F));
-    add(0x80 | (code >> 6 & 0x3F));
-  }
-  add(0x80 | (code & 0x3F));
-}
-
-namespace {
-
 /// Returns the first byte that is not UTF-8, or the end.
 std::size_t end_of_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {

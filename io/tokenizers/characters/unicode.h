@@ -2,16 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace concertina {
 
-/// Whether the character has the Unicode property White_Space.
-bool is_white_space(std::uint32_t code);
-/// Appends the character in UTF-8.
-void append_utf8(std::uint32_t code, std::string& text);
 bool is_utf8(std::string_view text);
 /// Throws Error{bad_input} naming the byte unless `text` is UTF-8.
 void require_utf8(std::string_view text);

@@ -1,7 +1,6 @@
 #include "models/lr_schedule.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "lr_schedule_table.h"
 
@@ -11,15 +10,6 @@ CONCERTINA_REGISTRY_IN(CONCERTINA_LR_SCHEDULES, LrShape, lr_shapes, lr_schedules
 
 LrSchedule::LrSchedule(const LrShape& shape, const LrConfig& config)
     : fraction_(shape.fraction), config_(config), warmup_(config.warmup) {
-  if (!(config.peak >= 0) || !std::isfinite(config.peak))
-    throw_input(fmt::format("optimizer.lr = {} is out of range", config.peak), "optimizer.lr",
-                "a number >= 0");
-  if (config.warmup < 0)
-    throw_input(fmt::format("lr.warmup = {} is negative", config.warmup), "lr.warmup",
-                "a number of steps >= 0");
-  if (!(config.min >= 0 && config.min <= 1))
-    throw_input(fmt::format("lr.min = {} is out of range", config.min), "lr.min",
-                "a fraction of optimizer.lr, from 0 to 1");
   config_.options = with_defaults(shape.options, config.options);
   if (shape.warmup == nullptr) return;
   warmup_ = shape.warmup(std::max<std::int64_t>(1, config.steps), config_.options);

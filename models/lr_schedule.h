@@ -60,7 +60,7 @@ class LrSchedule {
   std::int64_t warmup_;
 };
 
-/// Throws Error{bad_input}, naming the config key, for an unknown name or a value out of range.
+/// Throws Error{bad_input}, naming the config key, for an unknown name.
 LrSchedule make_lr_schedule(std::string_view name, const LrConfig& config);
 
 }  // namespace concertina

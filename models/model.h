@@ -92,8 +92,9 @@ std::span<const Entry<Family>> models();
 /// Throws Error{bad_input}, naming the config key, for an unknown family or an invalid config.
 std::unique_ptr<Model> make_model(std::string_view family, const ModelConfig& config);
 
-/// Throws Error{bad_input} unless the sizes are positive and do not overflow and, if
-/// `heads_divide`, the number of heads divides the width.
+/// Throws Error{bad_input} unless a microbatch has samples, products of the sizes do not overflow
+/// and, if `heads_divide`, the number of heads divides the width. The sizes are in the ranges of
+/// their keys.
 void check_sizes(const ModelConfig& config, bool heads_divide = true);
 
 /// Returns the standard deviation of weights that feed the skip connection: `std` divided by the

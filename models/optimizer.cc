@@ -1,7 +1,5 @@
 #include "models/optimizer.h"
 
-#include <algorithm>
-
 #include "optimizer_table.h"
 
 namespace concertina {
@@ -74,12 +72,6 @@ class ExtendedOptimizer final : public Optimizer {
   float ema_;
 };
 
-void require(bool good, std::string_view key, double value, std::string_view fix) {
-  if (!good)
-    throw_input(fmt::format("{} = {} is out of range", key, value), std::string(key),
-                std::string(fix));
-}
-
 }  // namespace
 
 AdamW adam_of(const OptimizerConfig& config, const UpdateStep& step, bool decay) {
@@ -100,14 +92,6 @@ std::unique_ptr<Optimizer> plain_optimizer(std::vector<std::string_view> states,
 CONCERTINA_REGISTRY_IN(CONCERTINA_OPTIMIZERS, OptimizerRule, optimizer_rules, optimizers)
 
 std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const OptimizerConfig& config) {
-  // Written so that NaN also fails.
-  for (const double beta : {config.beta1, config.beta2})
-    require(beta >= 0 && beta < 1, "optimizer.betas", beta, "two numbers in [0, 1)");
-  require(config.eps > 0 && config.eps <= 1, "optimizer.eps", config.eps, "a number in (0, 1]");
-  require(config.weight_decay >= 0 && config.weight_decay <= 1e3, "optimizer.weight_decay",
-          config.weight_decay, "a number in [0, 1000]");
-  require(config.l1 >= 0 && config.l1 <= 1e3, "optimizer.l1", config.l1, "a number in [0, 1000]");
-  require(config.ema >= 0 && config.ema < 1, "optimizer.ema", config.ema, "a number in [0, 1)");
   const OptimizerRule& rule = lookup(optimizers(), name, "optimizer", "optimizer.name");
   OptimizerConfig complete = config;
   complete.options = with_defaults(rule.options, config.options);

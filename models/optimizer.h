@@ -44,7 +44,7 @@ std::unique_ptr<Optimizer> plain_optimizer(std::vector<std::string_view> states,
 /// Returns the rules listed in models/meson.build.
 std::span<const Entry<OptimizerRule>> optimizers();
 
-/// Throws Error{bad_input}, naming the config key, for an unknown name or a value out of range.
+/// Throws Error{bad_input}, naming the config key, for an unknown name.
 std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const OptimizerConfig& config);
 
 }  // namespace concertina

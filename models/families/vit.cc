@@ -21,6 +21,9 @@ std::unique_ptr<Model> make_vit(const ModelConfig& given) {
                                    .patch = patch,
                                    .std = static_cast<float>(config.init_std)};
   config.context = patches.patches() + 1;
+  if (config.context > 1 << 24)
+    throw_input(fmt::format("an image has {} patches", patches.patches()), "model.vit.patch",
+                "larger patches, or a smaller model.vit.image");
   check_sizes(config);
   Trunk trunk = trunk_of(config);
   trunk.norm = norm_of(config);

@@ -84,15 +84,8 @@ TEST(LrScheduleTest, EveryShapeStaysInItsBounds) {
     }));
 }
 
-TEST(LrScheduleTest, BadValuesNameTheirKey) {
-  const auto where = [](std::string_view name, const LrConfig& config) {
-    return input_error([&] { make_lr_schedule(name, config); }).where();
-  };
-  EXPECT_EQ(where("cosin", {.peak = 1, .steps = 10}), "lr.schedule");
-  EXPECT_EQ(where("cosine", {.peak = -1, .steps = 10}), "optimizer.lr");
-  EXPECT_EQ(where("cosine", {.peak = std::nan(""), .steps = 10}), "optimizer.lr");
-  EXPECT_EQ(where("cosine", {.peak = 1, .steps = 10, .warmup = -1}), "lr.warmup");
-  EXPECT_EQ(where("cosine", {.peak = 1, .steps = 10, .min = 1.5}), "lr.min");
+TEST(LrScheduleTest, AnUnknownNameIsRefused) {
+  EXPECT_EQ(input_error([] { make_lr_schedule("cosin", {.peak = 1}); }).where(), "lr.schedule");
 }
 
 }  // namespace

@@ -35,19 +35,8 @@ TEST(AdamWTest, FollowsTheFormula) {
   }
 }
 
-TEST(OptimizerTest, BadValuesNameTheirKey) {
-  const auto where = [](const char* name, const OptimizerConfig& config) {
-    return input_error([&] { make_optimizer(name, config); }).where();
-  };
-  EXPECT_EQ(where("adam", {}), "optimizer.name");
-  EXPECT_EQ(where("adamw", {.beta1 = 1}), "optimizer.betas");
-  EXPECT_EQ(where("adamw", {.beta2 = -0.1}), "optimizer.betas");
-  EXPECT_EQ(where("adamw", {.beta2 = std::nan("")}), "optimizer.betas");
-  EXPECT_EQ(where("adamw", {.eps = 0}), "optimizer.eps");
-  EXPECT_EQ(where("adamw", {.weight_decay = -1}), "optimizer.weight_decay");
-  EXPECT_EQ(where("adamw", {.weight_decay = std::nan("")}), "optimizer.weight_decay");
-  EXPECT_EQ(where("adamw", {.l1 = std::nan("")}), "optimizer.l1");
-  EXPECT_EQ(where("adamw", {.ema = 1}), "optimizer.ema");
+TEST(OptimizerTest, AnUnknownNameIsRefused) {
+  EXPECT_EQ(input_error([] { make_optimizer("adam", {}); }).where(), "optimizer.name");
 }
 
 /// A lasso problem: 30 rows of 5 columns that are not orthogonal.

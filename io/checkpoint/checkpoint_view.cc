@@ -9,36 +9,6 @@
 namespace concertina {
 namespace {
 
-/// Adds the boxes of [begin, end) in the sub-array at `prefix` (indices of the leading dimensions).
-void add_boxes(const std::vector<std::int64_t>& shape, std::vector<std::uint64_t> prefix,
-               std::uint64_t begin, std::uint64_t end, std::vector<Box>& boxes) {
-  if (begin >= end) return;
-  const std::size_t axis = prefix.size();
-  std::uint64_t inner = 1;  // elements per index of `axis`
-  for (std::size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
-  const auto add_slice = [&](std::uint64_t index, std::uint64_t first, std::uint64_t last) {
-    std::vector<std::uint64_t> deeper = prefix;
-    deeper.push_back(index);
-    add_boxes(shape, std::move(deeper), first, last, boxes);
-  };
-  const std::uint64_t first_whole = (begin + inner - 1) / inner, last_whole = end / inner;
-  if (first_whole > last_whole) {  // within one index
-    add_slice(last_whole, begin - last_whole * inner, end - last_whole * inner);
-    return;
-  }
-  if (begin < first_whole * inner)
-    add_slice(first_whole - 1, begin + inner - first_whole * inner, inner);
-  if (first_whole < last_whole) {
-    Box box{prefix, std::vector<std::uint64_t>(axis, 1)};
-    box.start.push_back(first_whole);
-    box.count.push_back(last_whole - first_whole);
-    box.start.resize(shape.size(), 0);
-    for (std::size_t i = axis + 1; i < shape.size(); ++i) box.count.push_back(shape[i]);
-    boxes.push_back(std::move(box));
-  }
-  add_slice(last_whole, 0, end - last_whole * inner);
-}
-
 /// Maps one stored piece into the virtual dataset that is created with `properties`.
 void map_piece(hid_t properties, const ShardRecord& shard, const StoredPiece& piece,
                const std::string& part) {
@@ -99,7 +69,22 @@ std::uint64_t bytes_bound(const std::vector<ShardRecord>& shards) {
 std::vector<Box> boxes_of_range(const std::vector<std::int64_t>& shape, std::uint64_t begin,
                                 std::uint64_t end) {
   std::vector<Box> boxes;
-  add_boxes(shape, {}, begin, end, boxes);
+  while (begin < end) {  // the largest box that starts here
+    std::size_t axis = shape.size() - 1;
+    std::uint64_t inner = 1;  // elements per index of `axis`
+    for (; axis > 0; --axis) {
+      const std::uint64_t whole = inner * shape[axis];
+      if (begin % whole != 0 || end - begin < whole) break;
+      inner = whole;
+    }
+    Box box{std::vector<std::uint64_t>(shape.size()), {shape.begin(), shape.end()}};
+    std::uint64_t rest = begin;
+    for (std::size_t i = shape.size(); i-- > 0; rest /= shape[i]) box.start[i] = rest % shape[i];
+    std::fill_n(box.count.begin(), axis, 1);
+    box.count[axis] = std::min(box.count[axis] - box.start[axis], (end - begin) / inner);
+    begin += box.count[axis] * inner;
+    boxes.push_back(std::move(box));
+  }
   return boxes;
 }
 

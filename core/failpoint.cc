@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
+#include "core/text/number_text.h"
 
 namespace concertina {
 namespace {
@@ -55,10 +55,9 @@ std::string_view next_part(std::string_view& text, char end) {
 Armed parse_failpoint(std::string_view text) {
   const std::string_view all = text;
   const auto number = [&](std::string_view digits) {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size()) refuse(all);
-    return value;
+    const auto value = parse_number<std::int64_t>(digits);
+    if (!value) refuse(all);
+    return *value;
   };
   std::string_view place = next_part(text, ':');
   Armed one;

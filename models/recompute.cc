@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <optional>
 #include <set>
 
 #include "core/error.h"
 #include "core/index.h"
+#include "core/text/number_text.h"
 
 namespace concertina {
 namespace {
@@ -28,20 +28,13 @@ struct UnitNumbers {
   int first = 0, last = 0;  // both inclusive
 };
 
-std::optional<int> number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return {};
-  return value;
-}
-
 /// Parses "3" or "4-7"; returns nullopt for anything else.
 std::optional<UnitNumbers> numbers(std::string_view word) {
   const std::size_t dash = word.find('-');
-  const std::optional<int> first = number(word.substr(0, dash));
-  const std::optional<int> last =
-      dash == std::string_view::npos ? first : number(word.substr(dash + 1));
-  if (!first || !last) return {};
+  const auto first = parse_number<int>(word.substr(0, dash));
+  const auto last =
+      dash == std::string_view::npos ? first : parse_number<int>(word.substr(dash + 1));
+  if (!first || !last || *last < 0) return {};
   return UnitNumbers{*first, *last};
 }
 

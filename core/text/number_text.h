@@ -1,11 +1,23 @@
-// Human-readable numbers for messages.
+// Human-readable numbers for messages, and numbers in text.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace concertina {
+
+/// Returns the decimal number that is the whole of `text`; nothing if it is not one, or not a T.
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  T value{};
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
+  return error == std::errc() && end == last ? std::optional(value) : std::nullopt;
+}
 
 /// Returns a number with separators: "440,440".
 std::string grouped(std::int64_t value);

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "core/error.h"
+#include "core/text/number_text.h"
 
 namespace concertina {
 namespace {
@@ -13,11 +13,8 @@ namespace {
 Host parse_host(std::string_view word, const std::string& where) {
   const std::size_t colon = word.rfind(':');
   Host host{std::string(word.substr(0, colon))};
-  if (colon != std::string_view::npos) {
-    const char* const end = word.data() + word.size();
-    const auto [stop, error] = std::from_chars(word.data() + colon + 1, end, host.slots);
-    if (error != std::errc() || stop != end) host.slots = 0;
-  }
+  if (colon != std::string_view::npos)
+    host.slots = parse_number<int>(word.substr(colon + 1)).value_or(0);
   constexpr int kMostSlots = 1 << 20;
   const bool spaces = host.name.find_first_of(" \t,{}") != std::string::npos;
   if (host.name.empty() || spaces || host.slots < 1 || host.slots > kMostSlots)

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <boost/algorithm/string/trim.hpp>
-#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <set>
@@ -34,12 +33,10 @@ constexpr const char* kStageCostsHint =
     "a text file with the header F,I,W and one row of seconds per stage, such as 1,1,1";
 
 double seconds_of(std::string_view word, const std::string& place, const std::string& fix) {
-  double value = 0;
-  const char *const begin = word.data(), *const end = begin + word.size();
-  const auto [parsed, error] = std::from_chars(begin, end, value);
-  if (error != std::errc{} || parsed != end || !is_valid_value(value))
+  const auto value = parse_number<double>(word);
+  if (!value || !is_valid_value(*value))
     throw_input(fmt::format("'{}' is not a number of seconds", word.substr(0, 40)), place, fix);
-  return value;
+  return *value;
 }
 
 StageCosts row_of(const std::vector<std::string>& cells, const std::string& place) {

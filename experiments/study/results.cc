@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <set>
 
 #include "core/error.h"
+#include "core/text/number_text.h"
 
 namespace concertina {
 namespace {
@@ -15,10 +15,7 @@ namespace {
 constexpr std::array kStates = {"open", "done", "failed", "timeout", "stopped"};
 
 Cell cell_of_text(const std::string& text) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [parsed, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc{} && parsed == end && !text.empty()) return value;
+  if (const auto value = parse_number<double>(text)) return *value;
   return text;
 }
 

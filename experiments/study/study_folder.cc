@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/text/number_text.h"
 #include "experiments/study/sampler.h"
 #include "io/file.h"
 
@@ -32,11 +32,8 @@ std::string without_slash(std::string directory) {
 std::vector<int> numbered(const std::string& directory) {
   std::vector<int> numbers;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
-    const std::string name = entry.path().filename().string();
-    int number = 0;
-    const char* end = name.data() + name.size();
-    const auto [parsed, error] = std::from_chars(name.data(), end, number);
-    if (error == std::errc{} && parsed == end && number > 0) numbers.push_back(number);
+    const int number = parse_number<int>(entry.path().filename().string()).value_or(0);
+    if (number > 0) numbers.push_back(number);
   }
   std::ranges::sort(numbers);
   return numbers;

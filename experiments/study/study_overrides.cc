@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <string_view>
 
 #include "core/error.h"
+#include "core/text/number_text.h"
 #include "experiments/config/config_keys.h"
 #include "experiments/config/config_toml.h"
 #include "experiments/study/study_spec.h"
@@ -53,10 +53,8 @@ std::vector<std::string> range_values(const std::string& key, const std::string&
   std::vector<double> ends;
   for (std::string one : split_values(arguments)) {
     std::erase(one, ' ');
-    double& end = ends.emplace_back();
-    const auto read = std::from_chars(one.data(), one.data() + one.size(), end);
-    if (read.ec != std::errc() || read.ptr != one.data() + one.size() || !std::isfinite(end))
-      refuse("has limits that are not numbers");
+    ends.push_back(parse_number<double>(one).value_or(std::nan("")));
+    if (!std::isfinite(ends.back())) refuse("has limits that are not numbers");
   }
   if (ends.size() == 1) ends.insert(ends.begin(), 0);
   if (ends.size() == 2) ends.push_back(1);

@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/text/number_text.h"
 #include "io/checkpoint/checkpoint_view.h"
 #include "io/file.h"
 #include "io/sha256.h"
@@ -28,11 +28,8 @@ constexpr std::string_view kPrefix = "step-", kPartial = ".partial", kRemoved = 
 /// Parses a name made by commit_name().
 std::optional<std::int64_t> step_of(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
-  const std::string_view digits = name.substr(kPrefix.size());
-  std::int64_t step = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
-  if (error != std::errc() || step < 0 || commit_name(step) != name) return std::nullopt;
-  return step;
+  const auto step = parse_number<std::int64_t>(name.substr(kPrefix.size()));
+  return step && *step >= 0 && commit_name(*step) == name ? step : std::nullopt;
 }
 
 std::vector<std::string> names_in(const std::string& directory) {

@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "core/error.h"
+#include "core/text/number_text.h"
 
 namespace concertina {
 namespace {
@@ -24,16 +24,8 @@ std::optional<std::int64_t> whole_number_of(std::string_view label) {
       dot != std::string_view::npos && dot + 1 < label.size() &&
       label.find_first_not_of('0', dot + 1) == std::string_view::npos)
     label = label.substr(0, dot);
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(label.begin(), label.end(), number);
-  if (error != std::errc() || end != label.end() || number < 0) return std::nullopt;
-  return number;
-}
-
-bool is_score(std::string_view label) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(label.begin(), label.end(), value);
-  return error == std::errc() && end == label.end();
+  const auto number = parse_number<std::int64_t>(label);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 /// Returns true if all labels are numbers, and false if none is; throws if they are mixed.
@@ -44,7 +36,7 @@ bool are_numbers(std::span<const std::string_view> labels, const Places& place_o
     if (labels[row].empty())
       throw_input("the label is empty", place_of(row), "add a label to each row");
     const bool whole = whole_number_of(labels[row]).has_value();
-    scores = scores && is_score(labels[row]);
+    scores = scores && parse_number<double>(labels[row]);
     if (row > 0 && whole != numbers && !other) other = row;
     if (row == 0) numbers = whole;
   }

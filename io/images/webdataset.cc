@@ -1,10 +1,10 @@
 // data.format = "webdataset": tars of images (png, jpg, jpeg) and labels (cls).
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <utility>
 
 #include "core/error.h"
+#include "core/text/number_text.h"
 #include "io/datasets/class_names.h"
 #include "io/images/encoded_images.h"
 #include "io/images/webdataset_samples.h"
@@ -62,10 +62,8 @@ class ImagesInTars final : public EncodedImages {
     std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' '))
       text.remove_suffix(1);
-    std::int32_t number = -1;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (code != std::errc{} || end != text.data() + text.size() || number < 0 ||
-        number >= kMostClasses)
+    const std::int32_t number = parse_number<std::int32_t>(text).value_or(-1);
+    if (number < 0 || number >= kMostClasses)
       throw_input("the label is not a class number", member_place(shard, member),
                   fmt::format("use a decimal integer in [0, {})", kMostClasses));
     return number;

@@ -1,10 +1,10 @@
 #include "io/images/webdataset_samples.h"
 
 #include <algorithm>
-#include <charconv>
 #include <unordered_set>
 
 #include "core/error.h"
+#include "core/text/number_text.h"
 #include "io/images/image_codec.h"
 
 namespace concertina {
@@ -47,14 +47,7 @@ void add(const TarShard& shard, const TarMember& member, const std::string& exte
 }
 
 bool is_number(std::string_view text) {
-  return !text.empty() && text.size() <= 18 &&
-         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
-std::uint64_t number_of(std::string_view digits) {
-  std::uint64_t value = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return value;
+  return text.size() <= 18 && parse_number<std::uint64_t>(text).has_value();
 }
 
 /// The first {FIRST..LAST} in a pattern: its position and its two numbers.
@@ -128,7 +121,8 @@ std::string member_place(const TarShard& shard, const TarMember& member) {
 std::vector<std::string> expand_braces(const std::string& pattern, const std::string& where) {
   const BraceList list = find_braces(pattern);
   if (list.begin == std::string::npos) return {pattern};
-  const std::uint64_t first = number_of(list.first), last = number_of(list.last);
+  const auto first = parse_number<std::uint64_t>(list.first).value(),
+             last = parse_number<std::uint64_t>(list.last).value();
   if (last < first || last - first >= kMostFiles)
     throw_input(fmt::format("'{}' has an invalid range", pattern), where,
                 fmt::format("use an ascending {{FIRST..LAST}} of at most {} files", kMostFiles));

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/model/batch.h"
+#include "core/text/number_text.h"
 #include "io/datasets/class_labels.h"
 #include "io/strict_json.h"
 
@@ -40,10 +40,8 @@ std::vector<std::string> json_entries(std::string_view text, const std::string& 
 }
 
 float score_of(std::string_view text, const std::string& place) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
-  const auto score = static_cast<float>(value);
-  if (error != std::errc() || end != text.end() || !std::isfinite(score) || score == kNoScore)
+  const auto score = static_cast<float>(parse_number<double>(text).value_or(std::nan("")));
+  if (!std::isfinite(score) || score == kNoScore)
     throw_input(fmt::format("the score '{}' is not a finite 32-bit number", text.substr(0, 60)),
                 place, "use a number such as 3.8");
   return score;

@@ -7,14 +7,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/text/number_text.h"
 #include "parallel/comm/mpi_communicator.h"
 #include "parallel/comm/mpi_local_ranks.h"
 #include "parallel/comm/mpi_loss.h"
@@ -65,12 +64,8 @@ bool mpi_running() {
 }
 
 std::optional<int> positive_number(const char* text) {
-  if (text == nullptr) return std::nullopt;
-  int value = 0;
-  const char* end = text + std::strlen(text);
-  const auto [stop, error] = std::from_chars(text, end, value);
-  if (error != std::errc() || stop != end || value < 1) return std::nullopt;
-  return value;
+  const auto value = text == nullptr ? std::nullopt : parse_number<int>(text);
+  return value && *value >= 1 ? value : std::nullopt;
 }
 
 /// Returns the ranks of `all` on this host. Collective.

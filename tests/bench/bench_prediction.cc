@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "core/error.h"
 #include "core/step_history.h"
+#include "core/text/number_text.h"
 #include "experiments/bench/timed_trainer.h"
 #include "experiments/machine/gather.h"
 #include "experiments/predict/measured_costs.h"
@@ -27,9 +27,8 @@ RunConfig with_schedule(RunConfig config, const std::string& text) {
   const std::size_t colon = text.find(':');
   config.parallel.schedule = text.substr(0, colon);
   if (colon == std::string::npos) return config;
-  const char *begin = text.data() + colon + 1, *end = text.data() + text.size();
-  const auto [parsed, error] = std::from_chars(begin, end, config.parallel.chunks);
-  if (error != std::errc{} || parsed != end || config.parallel.chunks < 1)
+  config.parallel.chunks = parse_number<int>(std::string_view(text).substr(colon + 1)).value_or(0);
+  if (config.parallel.chunks < 1)
     throw_input(fmt::format("'{}' is not a schedule", text), "--schedules",
                 "NAME, or NAME:CHUNKS such as interleaved-1f1b:2");
   return config;

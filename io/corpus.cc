@@ -1,7 +1,6 @@
 #include "io/corpus.h"
 
 #include <glob.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <fmt/format.h>
@@ -15,14 +14,13 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/log.h"
 #include "io/for_all.h"
 #include "io/sha256.h"
 
 namespace concertina {
 namespace {
 
-/// A process is limited to a few thousand open files and 65,530 mappings.
+/// A process is limited to a few thousand open files.
 constexpr std::size_t kMostHeld = 512;
 
 /// Returns the files that match `pattern` in bytewise order, independent of the locale.
@@ -76,38 +74,13 @@ FileStamp stamp_of(const File& file) {
 
 }  // namespace
 
-Corpus::Mapping::Mapping(File file, std::uint64_t begin, bool held)
+Corpus::Part::Part(File file, std::uint64_t begin, bool held)
     : file_(std::move(file)), stamp_(stamp_of(file_)), begin_(begin) {
-  if (!held) {
-    file_.close();
-    return;
-  }
-  void* data = ::mmap(nullptr, stamp_.size, PROT_READ, MAP_SHARED, file_.descriptor(), 0);
-  if (data == MAP_FAILED) throw_io("mmap", file_.path());
-  data_ = static_cast<const std::byte*>(data);
+  if (!held) file_.close();
 }
 
-Corpus::Mapping::~Mapping() {
-  if (data_ != nullptr && ::munmap(const_cast<std::byte*>(data_), stamp_.size) != 0)
-    log::error("munmap failed: {}", file_.path());
-}
-
-Corpus::Mapping::Mapping(Mapping&& other) noexcept
-    : file_(std::move(other.file_)),
-      stamp_(std::move(other.stamp_)),
-      begin_(other.begin_),
-      data_(std::exchange(other.data_, nullptr)) {}
-
-void Corpus::Mapping::read(std::uint64_t at, std::span<std::byte> out) const {
-  if (data_ == nullptr) return read_by_calls(at, out);
-  if (file_.size() < stamp_.size)  // accessing truncated pages raises SIGBUS
-    throw_failure("the text was truncated while in use", file_.path(),
-                  "do not modify data files during a run");
-  std::memcpy(out.data(), data_ + at, out.size());
-}
-
-void Corpus::Mapping::read_by_calls(std::uint64_t at, std::span<std::byte> out) const {
-  if (data_ != nullptr) return file_.read_at(at, out);
+void Corpus::Part::read(std::uint64_t at, std::span<std::byte> out) const {
+  if (is_held()) return file_.read_at(at, out);
   const File file(stamp_.path, File::Mode::read);
   if (stamp_of(file) != stamp_)
     throw_failure("the file was modified while in use", stamp_.path,
@@ -115,8 +88,8 @@ void Corpus::Mapping::read_by_calls(std::uint64_t at, std::span<std::byte> out) 
   file.read_at(at, out);
 }
 
-FileStamp Corpus::Mapping::stamp() const {
-  if (data_ != nullptr) return stamp_of(file_);
+FileStamp Corpus::Part::stamp() const {
+  if (is_held()) return stamp_of(file_);
   return stamp_of(File(stamp_.path, File::Mode::read));
 }
 
@@ -156,8 +129,8 @@ Corpus::Corpus(const std::vector<std::string>& patterns, const std::string& wher
     require_regular(name, where);
     File file = open_text(name, where);
     if (file.size() == 0) continue;
-    mappings_.emplace_back(std::move(file), size_, names_.size() <= kMostHeld);
-    size_ = mappings_.back().end();
+    parts_.emplace_back(std::move(file), size_, names_.size() <= kMostHeld);
+    size_ = parts_.back().end();
   }
   if (size_ == 0)
     throw_input(names_.size() == 1 ? fmt::format("'{}' is empty", names_[0])
@@ -168,22 +141,22 @@ Corpus::Corpus(const std::vector<std::string>& patterns, const std::string& wher
 void Corpus::read(std::uint64_t begin, std::span<std::byte> out) const {
   CONCERTINA_CHECK(begin <= size_ && out.size() <= size_ - begin,
                    "bytes [{}, +{}) are not in a corpus of {} bytes", begin, out.size(), size_);
-  // Find the first mapping that ends after `begin`.
-  auto mapping = std::partition_point(mappings_.begin(), mappings_.end(),
-                                      [&](const Mapping& m) { return m.end() <= begin; });
-  for (; !out.empty(); ++mapping) {
-    const std::size_t n = std::min<std::uint64_t>(out.size(), mapping->end() - begin);
-    mapping->read(begin - mapping->begin(), out.first(n));
+  // Find the first part that ends after `begin`.
+  auto part = std::partition_point(parts_.begin(), parts_.end(),
+                                   [&](const Part& p) { return p.end() <= begin; });
+  for (; !out.empty(); ++part) {
+    const std::size_t n = std::min<std::uint64_t>(out.size(), part->end() - begin);
+    part->read(begin - part->begin(), out.first(n));
     out = out.subspan(n);
     begin += n;
   }
 }
 
 void Corpus::require_utf8(bool mark) const {
-  for (const Mapping& mapping : mappings_) {
-    std::string start(std::min<std::uint64_t>(4096, mapping.end() - mapping.begin()), '\0');
-    mapping.read(0, std::as_writable_bytes(std::span(start)));
-    const std::string path = mapping.stamp().path;
+  for (const Part& part : parts_) {
+    std::string start(std::min<std::uint64_t>(4096, part.end() - part.begin()), '\0');
+    part.read(0, std::as_writable_bytes(std::span(start)));
+    const std::string path = part.stamp().path;
     concertina::require_utf8(start, path);
     if (!mark && start.starts_with(kUtf8Mark))
       throw_input("the file begins with a byte order mark, which would become part of the text",
@@ -193,7 +166,7 @@ void Corpus::require_utf8(bool mark) const {
 
 std::vector<FileStamp> Corpus::stamps() const {
   std::vector<FileStamp> stamps;
-  for (const Mapping& mapping : mappings_) stamps.push_back(mapping.stamp());
+  for (const Part& part : parts_) stamps.push_back(part.stamp());
   return stamps;
 }
 
@@ -201,15 +174,10 @@ std::string Corpus::block_sha256(std::uint64_t begin, std::uint64_t bytes) const
   constexpr std::uint64_t kChunk = 1 << 20;
   Sha256 hash;
   std::vector<std::byte> buffer(std::min(kChunk, bytes));
-  auto mapping = std::partition_point(mappings_.begin(), mappings_.end(),
-                                      [&](const Mapping& m) { return m.end() <= begin; });
-  for (const std::uint64_t end = begin + bytes; begin < end;) {
-    const auto chunk =
-        std::span(buffer).first(std::min({buffer.size(), end - begin, mapping->end() - begin}));
-    mapping->read_by_calls(begin - mapping->begin(), chunk);
+  for (const std::uint64_t end = begin + bytes; begin < end; begin += kChunk) {
+    const auto chunk = std::span(buffer).first(std::min(kChunk, end - begin));
+    read(begin, chunk);
     hash.update(chunk);
-    begin += chunk.size();
-    if (begin == mapping->end()) ++mapping;
   }
   return hash.hex();
 }

@@ -1,4 +1,4 @@
-// Data files presented as one byte sequence without copying; up to 512 are kept open and mapped.
+// Data files presented as one byte sequence without copying; up to 512 are kept open.
 // Invariant: byte i of the corpus is the same in every process and run that reads the same files,
 // because the files that match a pattern are joined in bytewise order of their names.
 #pragma once
@@ -61,35 +61,31 @@ class Corpus {
   std::vector<FileStamp> stamps() const;
 
  private:
-  /// One file, at corpus bytes [begin, begin + size). It is mapped if it is kept open; otherwise
-  /// only its stamp is stored.
-  class Mapping {
+  /// One file, at corpus bytes [begin, begin + size). If it is not kept open, only its stamp is
+  /// stored.
+  class Part {
    public:
-    Mapping(File file, std::uint64_t begin, bool held);
-    ~Mapping();
-    Mapping(Mapping&& other) noexcept;
-    Mapping& operator=(Mapping&&) = delete;
+    Part(File file, std::uint64_t begin, bool held);
 
     std::uint64_t begin() const { return begin_; }
     std::uint64_t end() const { return begin_ + stamp_.size; }
-    /// Reads bytes [at, at + out.size()) of the file, from the mapping if there is one.
+    /// Reads bytes [at, at + out.size()) of the file.
     void read(std::uint64_t at, std::span<std::byte> out) const;
-    /// Like read(), but with pread(): truncation is then an error, not SIGBUS.
-    void read_by_calls(std::uint64_t at, std::span<std::byte> out) const;
     /// Returns the current stamp of the file.
     FileStamp stamp() const;
 
    private:
+    bool is_held() const { return file_.descriptor() >= 0; }
+
     File file_;        // closed if it is not kept open
     FileStamp stamp_;  // at the time of opening
     std::uint64_t begin_ = 0;
-    const std::byte* data_ = nullptr;
   };
 
   std::string block_sha256(std::uint64_t begin, std::uint64_t bytes) const;
 
   std::vector<std::string> names_;
-  std::vector<Mapping> mappings_;  // non-empty files, ascending
+  std::vector<Part> parts_;  // non-empty files, ascending
   std::uint64_t size_ = 0;
 };
 

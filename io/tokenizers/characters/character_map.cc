@@ -1,38 +1,16 @@
 #include "io/tokenizers/characters/character_map.h"
 
+#include <openssl/evp.h>
 #include <utf8proc.h>
+
+#include <cstring>
+#include <iterator>
 
 #include "core/error.h"
 #include "core/text/utf8.h"
 
 namespace concertina {
 namespace {
-
-constexpr std::string_view kBase64 =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-std::optional<std::string> from_base64(std::string_view text) {
-  std::string bytes;
-  std::uint32_t bits = 0;
-  int count = 0;
-  while (text.ends_with('=')) text.remove_suffix(1);
-  for (const char c : text) {
-    const std::size_t digit = kBase64.find(c);
-    if (digit == std::string_view::npos) return std::nullopt;
-    bits = bits << 6 | static_cast<std::uint32_t>(digit);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes += static_cast<char>(bits >> count & 0xFF);
-  }
-  return bytes;
-}
-
-std::uint32_t little_u32(std::string_view bytes, std::size_t at) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 4; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
-  return value;
-}
 
 // Fields of a unit of the double array.
 std::size_t offset_of(std::uint32_t unit) {
@@ -48,13 +26,19 @@ bool has_leaf(std::uint32_t unit) {
 }  // namespace
 
 CharacterMap::CharacterMap(std::string_view encoded, const std::string& where) {
-  const std::optional<std::string> bytes = from_base64(encoded);
-  const std::size_t size = bytes && bytes->size() >= 4 ? little_u32(*bytes, 0) : 0;
-  if (size == 0 || size % 4 != 0 || size > bytes->size() - 4)
+  std::string bytes(encoded.size() / 4 * 3, '\0');
+  std::uint32_t size = 0;
+  if (encoded.size() >= 8 && encoded.size() % 4 == 0 &&
+      EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                      reinterpret_cast<const unsigned char*>(encoded.data()),
+                      static_cast<int>(encoded.size())) == std::ssize(bytes))
+    std::memcpy(&size, bytes.data(), sizeof size);
+  if (size == 0 || size % 4 != 0 || size > bytes.size() - 4)
     throw_input("precompiled_charsmap is not a SentencePiece table", where,
                 "use a complete tokenizer.json");
-  for (std::size_t at = 4; at < 4 + size; at += 4) units_.push_back(little_u32(*bytes, at));
-  strings_ = bytes->substr(4 + size);
+  units_.resize(size / 4);
+  std::memcpy(units_.data(), bytes.data() + 4, size);
+  strings_ = bytes.substr(std::size_t{4} + size);
 }
 
 /// Returns the replacement for the shortest prefix of `text` that is in the table.

@@ -7,36 +7,6 @@
 #include "core/error.h"
 
 namespace concertina {
-namespace {
-
-/// Records the keys of all objects that are open while parsing.
-class KeysSeen {
- public:
-  using Json = nlohmann::json;
-
-  explicit KeysSeen(const std::string& where) : where_(where) {}
-  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    const bool is_object = event == Json::parse_event_t::object_start;
-    if ((is_object || event == Json::parse_event_t::array_start) && depth >= kDeepestJson)
-      throw_input(fmt::format("objects and lists are nested to depth {}", depth + 1), where_,
-                  fmt::format("reduce the depth to at most {}", kDeepestJson));
-    if (is_object) open_.emplace_back();
-    if (event == Json::parse_event_t::object_end) open_.pop_back();
-    if (event == Json::parse_event_t::key) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!open_.back().insert(key).second)
-        throw_input(fmt::format("duplicate key '{}'", key.substr(0, 60)), where_,
-                    "use each key only once in an object");
-    }
-    return true;
-  }
-
- private:
-  const std::string& where_;
-  std::vector<std::unordered_set<std::string>> open_;
-};
-
-}  // namespace
 
 bool nested_deeper(std::string_view text, int most) {
   int depth = 0;
@@ -53,11 +23,24 @@ bool nested_deeper(std::string_view text, int most) {
 }
 
 nlohmann::json parse_strict_object(std::string_view text, const std::string& where) {
-  KeysSeen seen(where);
+  using Event = nlohmann::json::parse_event_t;
+  std::vector<std::unordered_set<std::string>> open;  // the keys of each open object
+  const auto check = [&](int depth, Event event, const nlohmann::json& value) {
+    if ((event == Event::object_start || event == Event::array_start) && depth >= kDeepestJson)
+      throw_input(fmt::format("objects and lists are nested to depth {}", depth + 1), where,
+                  fmt::format("reduce the depth to at most {}", kDeepestJson));
+    if (event == Event::object_start) open.emplace_back();
+    if (event == Event::object_end) open.pop_back();
+    if (event != Event::key) return true;
+    const auto& key = value.get_ref<const std::string&>();
+    if (!open.back().insert(key).second)
+      throw_input(fmt::format("duplicate key '{}'", key.substr(0, 60)), where,
+                  "use each key only once in an object");
+    return true;
+  };
   nlohmann::json parsed;
   try {
-    parsed = nlohmann::json::parse(
-        text, [&](int depth, auto event, auto& value) { return seen(depth, event, value); });
+    parsed = nlohmann::json::parse(text, check);
   } catch (const nlohmann::json::parse_error& error) {
     const std::string_view before = text.substr(0, std::min(error.byte, text.size()));
     const std::string line = text.find('\n') == std::string_view::npos

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,15 +31,18 @@ bool has_libarchive();
 std::vector<TarMember> list_tar(std::span<const std::byte> file, const std::string& path,
                                 bool (*wanted)(std::string_view name), std::string& unpacked);
 
+/// Deleter of a mapped file of this size.
+struct Unmap {
+  std::uint64_t bytes = 0;
+  void operator()(const std::byte* data) const;
+};
+
 /// Random access to a tar file: a plain one is mapped, and the wanted members of a compressed one
 /// are unpacked into memory once.
 class TarShard {
  public:
   /// Throws like list_tar().
   TarShard(std::string path, bool (*wanted)(std::string_view name));
-  ~TarShard();
-  TarShard(TarShard&& other) noexcept;
-  TarShard& operator=(TarShard&&) = delete;
 
   const std::string& path() const { return file_.path(); }
   const std::vector<TarMember>& members() const { return members_; }
@@ -48,7 +52,7 @@ class TarShard {
 
  private:
   File file_;
-  std::span<const std::byte> mapped_;
+  std::unique_ptr<const std::byte, Unmap> mapped_;
   std::string unpacked_;
   std::vector<TarMember> members_;
 };

@@ -23,9 +23,9 @@ class ImagesInTars final : public EncodedImages {
  public:
   using EncodedImages::EncodedImages;
 
-  void add_samples(TarShard opened) {
-    shards_.push_back(std::make_unique<TarShard>(std::move(opened)));
-    const TarShard& shard = *shards_.back();
+  void add_samples(const std::string& path) {
+    const TarShard& shard =
+        *shards_.emplace_back(std::make_unique<TarShard>(path, is_image_or_label));
     for (const ShardSample& sample : shard_samples(shard)) {
       const std::string where = member_place(shard, *sample.image);
       const ImageCodec& codec = codec_for(*sample.image);
@@ -114,9 +114,8 @@ std::vector<std::string> classes_of(const ImagesInTars& store, std::uint64_t tra
 std::unique_ptr<Dataset> make_webdataset(const DataOptions& options) {
   const SplitFiles files = split_files(expanded(options));
   auto store = std::make_unique<ImagesInTars>(fit_of(options));
-  const auto counts = files.read(
-      [&](const std::string& path) { store->add_samples(TarShard(path, is_image_or_label)); },
-      [&] { return store->size(); });
+  const auto counts = files.read([&](const std::string& path) { store->add_samples(path); },
+                                 [&] { return store->size(); });
   ImageSet set{.classes = classes_of(*store, counts[0], files.of[0].front()),
                .corpus = files.corpus,
                .counts = counts};

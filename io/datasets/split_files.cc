@@ -54,9 +54,6 @@ std::vector<Split> split_of_training_files(const DataOptions& options,
                                            std::uint64_t count, std::span<const ItemKey> keys) {
   const double validation = parts[1].is_drawn() ? parts[1].share : 0;
   const double test = parts[2].is_drawn() ? parts[2].share : 0;
-  if (validation + test >= 1)
-    throw_input(fmt::format("the shares {} and {} leave no training data", validation, test),
-                "data.validation, data.test", "use shares that add up to less than 1");
   if (is_stratified(options) && !keys.empty() && validation + test > 0)
     return draw_split(keys.first(count), {validation, test},
                       static_cast<std::uint64_t>(options.own<std::int64_t>("split_seed")));

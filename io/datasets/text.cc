@@ -124,7 +124,6 @@ std::uint64_t bytes_of_last(const Corpus& corpus, std::uint64_t bytes, const Tok
 }
 
 std::unique_ptr<Dataset> make_text(const DataOptions& options) {
-  windows_are_fixed(options);
   const std::shared_ptr<const Tokenizer> tokenizer = or_bytes(options.tokenizer);
   const bool bytes = tokenizer->fingerprint() == or_bytes(nullptr)->fingerprint();
   WindowedTokens parts;

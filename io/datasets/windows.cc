@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/rng.h"
-#include "core/text/nearest.h"
 #include "io/datasets/text_overlap.h"
 #include "io/sha256.h"
 
@@ -31,12 +30,7 @@ std::vector<Option> window_options() {
 }
 
 bool windows_are_fixed(const DataOptions& options) {
-  const auto& name = options.own<std::string>("windows");
-  const auto* const found = std::ranges::find(kWindowsNames, name);
-  if (found == std::end(kWindowsNames))
-    throw_input(fmt::format("unknown windows '{}'", name), "data.windows",
-                one_of(nearest_word(name, kWindowsNames), kWindowsNames));
-  return *found == "fixed";
+  return options.own<std::string>("windows") == "fixed";
 }
 
 std::optional<Variation> windows_vary(const DataOptions& options) {
@@ -45,9 +39,6 @@ std::optional<Variation> windows_vary(const DataOptions& options) {
 }
 
 std::uint64_t held_out(std::uint64_t tokens, double share) {
-  if (!(share >= 0 && share < 1))
-    throw_input(fmt::format("the validation share {} is not in [0, 1)", share), "data.validation",
-                "use 0.1 to hold out the last tenth of the text, or 0 for no validation");
   return static_cast<std::uint64_t>(static_cast<double>(tokens) * share);
 }
 

@@ -78,7 +78,7 @@ struct WindowedTokens {
   std::array<bool, 3> own_files{};  // whether a held-out part has separate files
 };
 
-/// Whether data.windows is "fixed". Throws Error{bad_input} for an unknown name.
+/// Whether data.windows is "fixed".
 bool windows_are_fixed(const DataOptions& options);
 /// How an epoch splits a long text into samples: from a new random offset each time, so that all
 /// windows occur, or always from the start, so that samples repeat.
@@ -90,7 +90,7 @@ std::optional<Variation> windows_vary(const DataOptions& options);
 inline std::array<bool, 3> own_files(const DataOptions& options) {
   return {true, !options.validation_files.empty(), !options.test_files.empty()};
 }
-/// Returns the number of tokens at the end of `tokens` that data.validation holds out.
+/// Returns the number of tokens at the end of `tokens` that a `share` in [0, 1) holds out.
 std::uint64_t held_out(std::uint64_t tokens, double share);
 
 /// Throws Error{bad_input} if a split is too short.

@@ -68,10 +68,6 @@ class ImageDataset final : public FileDataset {
     check_fit(fit_, shape().height, shape().width, "data.size");
     const auto& means = options.own<std::vector<double>>("mean");
     const auto& deviations = options.own<std::vector<double>>("deviation");
-    for (const double deviation : deviations)
-      if (!(deviation > 0))
-        throw_input(fmt::format("invalid deviation {}", deviation), "data.deviation",
-                    "use a number above 0");
     for (std::int64_t c = 0; c < shape().channels; ++c) {
       const double mean = of_channel(means, c, "data.mean");
       const double deviation = of_channel(deviations, c, "data.deviation");

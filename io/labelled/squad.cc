@@ -166,8 +166,6 @@ SquadDataset::SquadDataset(const DataOptions& options)
       stride_(options.own<std::int64_t>("stride")),
       fields_{tokens_field(room_), types_field(room_), lengths_field(), start_field(),
               end_field()} {
-  if (stride_ < 1)
-    throw_input(fmt::format("invalid stride {}", stride_), "data.stride", "use at least 1 token");
   asked_ =
       split_questions(options, files_.read([this](const std::string& path) { read_json(path); },
                                            [this] { return questions_.size(); }));

@@ -66,7 +66,7 @@ ActivationCache::ActivationCache(const CacheOptions& options, const nlohmann::js
   CONCERTINA_CHECK(options.entry_bytes > 0, "{} bytes per entry", options.entry_bytes);
   CONCERTINA_CHECK(options.disk_bytes == 0 || !options.disk_directory.empty(), "no directory");
   std::string faults;
-  const auto attempt = [&](Tier& tier, const std::function<void()>& make) {
+  const auto start = [&](Tier& tier, const std::function<void()>& make) {
     try {
       make();
     } catch (const Error& error) {
@@ -74,14 +74,14 @@ ActivationCache::ActivationCache(const CacheOptions& options, const nlohmann::js
     }
   };
   if (leader.is_null()) {
-    attempt(memory_, [&] { make(memory_, options.memory_directory, 0, options.memory_bytes); });
-    attempt(disk_, [&] {
+    start(memory_, [&] { make(memory_, options.memory_directory, 0, options.memory_bytes); });
+    start(disk_, [&] {
       make(disk_, options.disk_directory, slots(CachePlace::memory), options.disk_bytes);
     });
   } else {
     for (Tier* tier : {&memory_, &disk_})
       if (const nlohmann::json& shared = leader[tier->name]; !shared.is_null())
-        attempt(*tier, [&] { tier->file.emplace(CacheTier::open(shared)); });
+        start(*tier, [&] { tier->file.emplace(CacheTier::open(shared)); });
   }
   if (!faults.empty()) fault(faults);
 }
@@ -111,24 +111,28 @@ ActivationCache::Tier* ActivationCache::find(std::uint64_t slot) {
   return nullptr;
 }
 
-std::optional<CacheKey> ActivationCache::held(std::uint64_t slot) {
-  Tier* const tier = find(slot);
+template <class Use>
+bool ActivationCache::attempt(Tier* tier, const Use& use) {
+  if (tier == nullptr) return false;
   try {
-    if (tier != nullptr) return tier->file->held(slot);
+    use(*tier->file);
+    return true;
   } catch (const Error& error) {
-    turn_off(*tier, error);
+    if (!tier->off.exchange(true)) fault(why_off(tier->name, error));
+    return false;
   }
-  return {};
+}
+
+std::optional<CacheKey> ActivationCache::held(std::uint64_t slot) {
+  std::optional<CacheKey> key;
+  attempt(find(slot), [&](CacheTier& file) { key = file.held(slot); });
+  return key;
 }
 
 bool ActivationCache::read(const CacheKey& key, std::span<std::byte> out) {
   Tier* const tier = find(key.slot);
   CacheOutcome outcome = CacheOutcome::miss;
-  try {
-    if (tier != nullptr) outcome = tier->file->read(key, out);
-  } catch (const Error& error) {
-    turn_off(*tier, error);
-  }
+  attempt(tier, [&](CacheTier& file) { outcome = file.read(key, out); });
   if (outcome == CacheOutcome::damaged)
     fault(fmt::format("{} has a damaged entry in slot {} ({}); recomputing it", tier->name,
                       key.slot, tier->file->directory()));
@@ -137,16 +141,9 @@ bool ActivationCache::read(const CacheKey& key, std::span<std::byte> out) {
 }
 
 bool ActivationCache::write(const CacheKey& key, std::span<const std::byte> data) {
-  Tier* const tier = find(key.slot);
-  if (tier == nullptr) return false;
-  try {
-    tier->file->write(key, data);
-  } catch (const Error& error) {
-    turn_off(*tier, error);
-    return false;
-  }
-  ++writes_;
-  return true;
+  const bool written = attempt(find(key.slot), [&](CacheTier& file) { file.write(key, data); });
+  if (written) ++writes_;
+  return written;
 }
 
 void ActivationCache::prefetch(std::span<const std::uint64_t> slots) {
@@ -169,15 +166,15 @@ std::uint64_t ActivationCache::slots(CachePlace place) const {
 
 double ActivationCache::measure_read() {
   double seconds = 0, slots = 0;
-  for (Tier* const tier : {&memory_, &disk_}) try {
-      if (!tier->file || tier->off) continue;
-      const double hit = hit_seconds(*tier->file);
-      const double count = hit > 0 ? static_cast<double>(tier->file->slots().count) : 0;
+  for (Tier* const tier : {&memory_, &disk_}) {
+    if (!tier->file || tier->off) continue;
+    attempt(tier, [&](CacheTier& file) {
+      const double hit = hit_seconds(file);
+      const double count = hit > 0 ? static_cast<double>(file.slots().count) : 0;
       seconds += count * hit;
       slots += count;
-    } catch (const Error& error) {
-      turn_off(*tier, error);
-    }
+    });
+  }
   return slots > 0 ? seconds / slots : 0;
 }
 
@@ -190,10 +187,6 @@ void ActivationCache::fault(const std::string& text) {
   } else {
     log::warn("{}", text);
   }
-}
-
-void ActivationCache::turn_off(Tier& tier, const Error& error) {
-  if (!tier.off.exchange(true)) fault(why_off(tier.name, error));
 }
 
 }  // namespace concertina

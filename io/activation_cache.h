@@ -97,7 +97,10 @@ class ActivationCache {
   Tier* find(std::uint64_t slot);
   /// Counts a fault, and logs the first one as a warning and the others at debug level.
   void fault(const std::string& text);
-  void turn_off(Tier& tier, const Error& error);
+  /// Calls `use` with the file of the tier. Returns whether there is a tier and `use` did not throw
+  /// an Error; if it did, the tier is no longer used.
+  template <class Use>
+  bool attempt(Tier* tier, const Use& use);
 
   CacheOptions options_;
   Tier memory_{"cache.memory"}, disk_{"cache.disk"};

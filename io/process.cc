@@ -31,56 +31,49 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 }
 
 std::vector<std::string> environment_of(const ProcessOptions& options) {
-  std::map<std::string, std::string> variables;
+  std::vector<std::string> list;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
-    variables.insert_or_assign(text.substr(0, text.find('=')),
-                               text.substr(std::min(text.size(), text.find('=') + 1)));
+    if (!options.environment.contains(text.substr(0, text.find('=')))) list.push_back(text);
   }
-  for (const auto& [name, value] : options.environment) variables.insert_or_assign(name, value);
-  std::vector<std::string> list;
-  for (const auto& [name, value] : variables) list.push_back(name + "=" + value);
+  for (const auto& [name, value] : options.environment) list.push_back(name + "=" + value);
   return list;
 }
 
 /// Everything the child needs, prepared before fork(): no allocation is allowed until exec().
 struct Start {
-  explicit Start(const ProcessOptions& options)
-      : program(find_program(options.words.at(0))),
-        words(options.words),
-        variables(environment_of(options)),
+  explicit Start(const ProcessOptions& given)
+      : options(given),
+        program(find_program(given.words.at(0))),
+        words(given.words),
+        variables(environment_of(given)),
         word_list(pointers(words)),
-        variable_list(pointers(variables)),
-        in(options.in),
-        out(options.out),
-        errors(options.errors),
-        pinned(!options.cpus.empty()),
-        terminate_with_parent(options.terminate_with_parent) {
+        variable_list(pointers(variables)) {
     CPU_ZERO(&cpus);
-    for (const int cpu : options.cpus) CPU_SET(static_cast<std::size_t>(cpu), &cpus);
+    for (const int cpu : given.cpus) CPU_SET(static_cast<std::size_t>(cpu), &cpus);
   }
 
+  const ProcessOptions& options;
   std::string program;
   std::vector<std::string> words, variables;
   std::vector<char*> word_list, variable_list;
-  int in, out, errors;
   cpu_set_t cpus;
-  bool pinned, terminate_with_parent;
 };
 
 /// Runs between fork() and exec(), where only async-signal-safe calls are allowed.
 [[noreturn]] void become(const Start& start) {
+  const ProcessOptions& options = start.options;
   setpgid(0, 0);
-  if (start.terminate_with_parent) prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (start.pinned) sched_setaffinity(0, sizeof(cpu_set_t), &start.cpus);
+  if (options.terminate_with_parent) prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (!options.cpus.empty()) sched_setaffinity(0, sizeof(cpu_set_t), &start.cpus);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  dup2(start.in < 0 ? nothing : start.in, STDIN_FILENO);
-  dup2(start.out < 0 ? nothing : start.out, STDOUT_FILENO);
-  if (start.errors >= 0) dup2(start.errors, STDERR_FILENO);
+  dup2(options.in < 0 ? nothing : options.in, STDIN_FILENO);
+  dup2(options.out < 0 ? nothing : options.out, STDOUT_FILENO);
+  if (options.errors >= 0) dup2(options.errors, STDERR_FILENO);
   execve(start.program.c_str(), start.word_list.data(), start.variable_list.data());
   _exit(127);
 }

@@ -30,8 +30,6 @@ inline constexpr const char* kResultFile = "result.json";
 inline constexpr const char* kCostsFile = "costs.json";
 /// The most recently recorded steps; see trace_path().
 inline constexpr const char* kTraceFile = "trace.json";
-/// The page that `report` writes for a run or a study.
-inline constexpr const char* kPageFile = "report.html";
 inline constexpr const char* kTensorBoardFolder = "tensorboard";
 /// The files of the model in model.from except its weights, and the class names.
 inline constexpr const char* kModelFolder = "model";

@@ -59,35 +59,23 @@ std::string spaced_ideographs(std::string_view text) {
 
 /// Text normalization in BERT's tokenizer: cleaning, and optional lower-casing (Devlin et al.,
 /// 2019; BertNormalizer of `tokenizers`).
-struct BertText {
-  bool clean = true;          // remove control characters; convert white space to spaces
-  bool chinese = true;        // treat each ideograph as a word
-  bool strip_accents = true;  // decompose, and remove combining marks
-  bool lowercase = true;
-
-  /// `text` must be UTF-8.
-  std::string normalize(std::string_view text) const {
+Normalizer bert_normalizer(const NormalizerJson& step, const std::string& where) {
+  require_only(step, {},
+               {"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"}, where);
+  const bool clean = flag_of(step, "clean_text", where);
+  const bool chinese = flag_of(step, "handle_chinese_chars", where);
+  const bool lower = flag_of(step, "lowercase", where);
+  const bool says = step.contains("strip_accents") && !step["strip_accents"].is_null();
+  const bool strip = says ? flag_of(step, "strip_accents", where) : lower;
+  return {[=](std::string_view text) {
     std::string result = clean ? cleaned(text) : std::string(text);
     const bool ascii =
         std::ranges::none_of(result, [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
     if (chinese && !ascii) result = spaced_ideographs(result);
-    if (strip_accents && !ascii)
+    if (strip && !ascii)
       result = text_without(library_normal_form(result, "NFD"), is_library_non_spacing);
-    if (lowercase) result = library_lower(result);
-    return result;
-  }
-};
-
-Normalizer bert_normalizer(const NormalizerJson& step, const std::string& where) {
-  require_only(step, {},
-               {"type", "clean_text", "handle_chinese_chars", "strip_accents", "lowercase"}, where);
-  BertText rules;
-  rules.clean = flag_of(step, "clean_text", where);
-  rules.chinese = flag_of(step, "handle_chinese_chars", where);
-  rules.lowercase = flag_of(step, "lowercase", where);
-  const bool says = step.contains("strip_accents") && !step["strip_accents"].is_null();
-  rules.strip_accents = says ? flag_of(step, "strip_accents", where) : rules.lowercase;
-  return {[rules](std::string_view text) { return rules.normalize(text); }};
+    return lower ? library_lower(result) : result;
+  }};
 }
 
 Normalizer lowercase(const NormalizerJson& step, const std::string& where) {

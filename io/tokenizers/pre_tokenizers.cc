@@ -33,9 +33,6 @@ class PartJoiner {
  public:
   PartJoiner(Behavior behavior, Stretch stretch, const UseStretch& use)
       : behavior_(behavior), stretch_(stretch), use_(use) {}
-  ~PartJoiner() = default;
-  PartJoiner(const PartJoiner&) = delete;
-  PartJoiner& operator=(const PartJoiner&) = delete;
 
   void add(std::string_view part, bool matches) {
     if (open_.empty() || !joins(matches)) {

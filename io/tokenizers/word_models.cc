@@ -78,27 +78,22 @@ void read_byte_tokens(const TokenNames& vocabulary, const AddedTokens& added, By
   }
 }
 
-struct WordPieceTable {
-  TokenNames tokens;
-  std::string unknown = "[UNK]";
-  std::string prefix = "##";
-  std::int64_t longest_word = 100;  // in characters; longer words are unknown
-};
-
 /// WordPiece as in BERT: from the start of a word, the longest piece that is a token is split off
 /// repeatedly; pieces after the first have a prefix.
 class WordPieces {
  public:
-  /// Throws Error{bad_input} with `where` if the unknown token is not in the vocabulary.
-  WordPieces(const WordPieceTable& table, const std::string& where)
-      : prefix_(table.prefix),
-        longest_word_(table.longest_word),
-        ids_(table.tokens.begin(), table.tokens.end()) {
-    const auto unknown = ids_.find(table.unknown);
-    if (unknown == ids_.end())
-      throw_input(fmt::format("the vocabulary lacks '{}', the unknown token", table.unknown), where,
+  /// Words of more than `longest_word` characters are unknown. Throws Error{bad_input} with `where`
+  /// if the unknown token is not in the vocabulary.
+  WordPieces(const TokenNames& tokens, const std::string& unknown, std::string prefix,
+             std::int64_t longest_word, const std::string& where)
+      : prefix_(std::move(prefix)),
+        longest_word_(longest_word),
+        ids_(tokens.begin(), tokens.end()) {
+    const auto found = ids_.find(unknown);
+    if (found == ids_.end())
+      throw_input(fmt::format("the vocabulary lacks '{}', the unknown token", unknown), where,
                   "use a vocabulary with this token");
-    unknown_ = unknown->second;
+    unknown_ = found->second;
   }
 
   /// Appends the tokens of `word`, which must be non-empty UTF-8. Thread-safe.
@@ -175,16 +170,16 @@ WordModel read_word_pieces(const ModelJson& model, const ModelContext& context) 
       model, {},
       {"type", "vocab", "unk_token", "max_input_chars_per_word", "continuing_subword_prefix"},
       where);
-  WordPieceTable table;
-  table.tokens = read_vocabulary(object_of(model, "vocab", where), where);
-  table.unknown = text_or(model, "unk_token", table.unknown, where);
-  table.prefix = text_or(model, "continuing_subword_prefix", table.prefix, where);
+  TokenNames names = read_vocabulary(object_of(model, "vocab", where), where);
+  const std::string unknown = text_or(model, "unk_token", "[UNK]", where),
+                    prefix = text_or(model, "continuing_subword_prefix", "##", where);
+  std::int64_t longest_word = 100;
   if (model.contains("max_input_chars_per_word") &&
       model["max_input_chars_per_word"].is_number_unsigned())
-    table.longest_word = static_cast<std::int64_t>(std::min<std::uint64_t>(
+    longest_word = static_cast<std::int64_t>(std::min<std::uint64_t>(
         model["max_input_chars_per_word"].get<std::uint64_t>(), kMostTokenIds));
-  auto pieces = std::make_shared<const WordPieces>(table, where);
-  return model_of(std::move(pieces), std::move(table.tokens));
+  auto pieces = std::make_shared<const WordPieces>(names, unknown, prefix, longest_word, where);
+  return model_of(std::move(pieces), std::move(names));
 }
 
 WordModel read_unigram(const ModelJson& model, const ModelContext& context) {

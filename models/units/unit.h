@@ -75,10 +75,6 @@ struct UnitShape {
   double moved(std::int64_t columns) const {
     return static_cast<double>(rows() * columns) * static_cast<double>(size_of(compute));
   }
-  /// Returns the shape of a linear map of all rows.
-  LinearShape linear(std::int64_t in, std::int64_t out) const {
-    return {rows(), in, out, false, compute, products, capacity > 0};
-  }
 };
 
 /// Bytes that a unit needs: per microbatch, except for packed weights.

@@ -1,10 +1,10 @@
 #include "io/sha256.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-
-#include <algorithm>
 
 #include "core/error.h"
 
@@ -52,13 +52,9 @@ Sha256Digest Sha256::digest() {
 }
 
 std::string Sha256::hex() {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const std::byte byte : digest()) {
-    text += kDigits[std::to_integer<unsigned>(byte) >> 4];
-    text += kDigits[std::to_integer<unsigned>(byte) & 15];
-  }
-  return text;
+  const Sha256Digest bytes = digest();
+  const auto* const first = reinterpret_cast<const unsigned char*>(bytes.data());
+  return fmt::format("{:02x}", fmt::join(first, first + bytes.size(), ""));
 }
 
 std::string sha256_hex(std::span<const std::byte> bytes) {
@@ -80,10 +76,9 @@ Sha256Digest hmac_sha256(std::string_view key, std::string_view text) {
   return digest;
 }
 
-bool is_sha256_hex(std::string_view text) {
-  return text.size() == 64 && std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
+bool is_hex(std::string_view text, std::size_t digits) {
+  return text.size() == digits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 std::string openssl_version() {

@@ -40,8 +40,11 @@ std::string sha256_hex(std::string_view text);
 /// Returns the HMAC (RFC 2104) of `text`, which cannot be computed without `key`.
 Sha256Digest hmac_sha256(std::string_view key, std::string_view text);
 
-/// Whether `text` is 64 lower-case hex digits.
-bool is_sha256_hex(std::string_view text);
+/// Whether `text` is this number of lower-case hex digits.
+bool is_hex(std::string_view text, std::size_t digits);
+inline bool is_sha256_hex(std::string_view text) {
+  return is_hex(text, 64);
+}
 
 /// Returns OpenSSL's version string: "OpenSSL 3.0.17 1 Jul 2025".
 std::string openssl_version();

@@ -32,10 +32,6 @@ std::string bytes_of_hex(const std::string& hex) {
   return boost::algorithm::unhex(hex);
 }
 
-std::string hex_of_bytes(std::string_view bytes) {
-  return boost::algorithm::hex_lower(std::string(bytes));
-}
-
 template <class T>
 void append_number(std::string& bytes, T value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -107,8 +103,8 @@ TokenFileInfo info_of(std::string_view header, std::uint64_t bytes, const std::s
     refuse_token_file(fmt::format("{} tokens and {} documents do not match a file of {} bytes",
                                   info.tokens, info.documents, bytes),
                       path, 40);
-  info.tokenizer = hex_of_bytes(header.substr(64, 32));
-  info.sha256 = hex_of_bytes(header.substr(96, 32));
+  info.tokenizer = boost::algorithm::hex_lower(std::string(header.substr(64, 32)));
+  info.sha256 = boost::algorithm::hex_lower(std::string(header.substr(96, 32)));
   return info;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <algorithm>
 #include <new>
 
 namespace concertina {
@@ -46,10 +45,7 @@ std::string fast_part_hash(std::span<const std::byte> bytes) {
 
 bool is_part_hash(std::string_view text) {
   if (!text.starts_with(kFast)) return is_sha256_hex(text);
-  text.remove_prefix(kFast.size());
-  return text.size() == kFastDigits && std::ranges::all_of(text, [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
+  return is_hex(text.substr(kFast.size()), kFastDigits);
 }
 
 }  // namespace concertina

@@ -47,10 +47,6 @@ std::string random_hex() {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
-bool is_id(const std::string& text) {
-  return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
 std::optional<RunIdentity> read_owner(const std::string& path) {
   if (!exists_at(path)) return std::nullopt;
   const Json json = parse_json<Json>(read_file(path, 1 << 16));
@@ -59,7 +55,7 @@ std::optional<RunIdentity> read_owner(const std::string& path) {
                ? json[key].get<std::string>()
                : std::string();
   };
-  if (!is_id(text("id")))
+  if (!is_hex(text("id"), 32))
     throw_input("this file does not name the owner of the checkpoints next to it", path,
                 "remove it if they belong to this run");
   return RunIdentity{text("id"), text("name"), text("directory")};
@@ -165,7 +161,7 @@ std::string read_run_id(const std::string& directory) {
   if (!is_file(path)) return {};
   std::string text = read_file(path, 4096);
   text.erase(std::find(text.begin(), text.end(), '\n'), text.end());
-  return is_id(text) ? text : std::string();
+  return is_hex(text, 32) ? text : std::string();
 }
 
 std::string read_run_key(const std::string& directory) {

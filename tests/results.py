@@ -127,9 +127,10 @@ def rounded(value):
 
 def processor():
     info = dict(re.findall(r"^([\w ]+?)\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0], re.M))
-    kind = CATALOGUE["processors"].get(" ".join(info.get(key, "") for key in ("vendor_id", "cpu family", "model")))
+    vendor, family, model = (info.get(key, "") for key in ("vendor_id", "cpu family", "model"))
     brand = re.sub(r"\(R\)| \d.*| [Pp]rocessor.*", "", info.get("model name", os.uname().machine))
-    return f"{brand} ({kind})" if kind else info.get("model name", os.uname().machine)
+    kind = CATALOGUE["processors"].get(f"{vendor} {family} {model}")
+    return f"{brand} ({kind})" if kind else f"{brand} {family}-{model}".rstrip(" -")
 
 
 def busy_cores():

@@ -96,9 +96,9 @@ def unused():
     return there
 
 
-def soaked(name, out, programs, launcher, ranks, faults, mean, more=()):
+def soaked(name, out, programs, launcher, ranks, faults, more=()):
     out = f"{name}/{out}"
-    said = call([programs["concertina"], "soak", "--ranks", str(ranks), "--faults", faults, "--mean", mean, "--at-most", "4",
+    said = call([programs["concertina"], "soak", "--ranks", str(ranks), "--faults", faults, "--mean", "1.5", "--at-most", "4",
                  "--for", "30", "--seed", "3", "--launcher", launcher + " -n {ranks} {program} {args}", "--out", out,
                  "--json", "--", *TINY, *SOAKED, *more])
     soak = json.loads(said.splitlines()[-1])
@@ -109,7 +109,7 @@ def soaked(name, out, programs, launcher, ranks, faults, mean, more=()):
 
 def in_place(name, programs, launcher):
     """A launch with spare ranks continues without ranks that die, if MPI survives this."""
-    soak = soaked(name, "in-place", programs, launcher + " --with-ft ulfm", 6, "kill", "3", ["parallel.spare=4"])
+    soak = soaked(name, "in-place", programs, launcher + " --with-ft ulfm", 6, "kill", ["parallel.spare=4"])
     lines = [json.loads(line) for line in open(f"{name}/in-place/disturbed/restarts.jsonl")]
     assert any(line["in_place"] for line in lines), lines
     assert all(line["ended_s"] < 5.5 for line in lines), lines
@@ -129,7 +129,7 @@ def checked(name, programs, launcher, library):
         found[run] = json.load(open(f"{name}/{run}/result.json"))["state_sha256"]
     assert '"event":"layout","from"' in open(f"{name}/elastic/events.jsonl").read(), "no layout changes"
     before = unused()
-    soak = soaked(name, "soak", programs, launcher, 2, "kill,stop,node,launcher", "1.5")
+    soak = soaked(name, "soak", programs, launcher, 2, "kill,stop,node,launcher")
     left = unused() - before  # at most one launch: killed before its files were noticed
     assert len(left) <= 2, f"shared memory is left: {left}"
     left = [os.path.join(at, name) for at, _, names in os.walk(os.environ["TMPDIR"]) for name in names]

@@ -69,10 +69,10 @@ def linked(name, prefix):
 
 
 def wheel_program():
-    """Returns the program of the wheel in CONCERTINA_WHEEL, installed without an MPI; or None."""
-    wheel = os.environ.get("CONCERTINA_WHEEL")
-    if not wheel:
+    """Returns the program of the wheel in CONCERTINA_WHEEL, installed without an MPI; or None. A relative path starts at the sources."""
+    if not os.environ.get("CONCERTINA_WHEEL"):
         return None
+    wheel = os.path.join(source, os.environ["CONCERTINA_WHEEL"])
     prefix = os.path.join(os.getcwd(), "wheel")
     call([sys.executable, "-m", "venv", prefix])
     call([os.path.join(prefix, "bin", "pip"), "-q", "install", "--no-deps", wheel])

@@ -67,7 +67,8 @@ std::string normalize_answer(std::string_view answer) {
   for (std::size_t at = 0; at < answer.size();) {
     const std::uint32_t byte = static_cast<unsigned char>(answer[at]);
     const std::uint32_t lower = utf8proc_tolower(next_code(answer, at).value_or(kInvalid + byte));
-    if (lower >= 0x80 || std::ispunct(static_cast<int>(lower)) == 0) text += lower;
+    if (lower >= 0x80 || std::ispunct(static_cast<int>(lower)) == 0)
+      text += static_cast<char32_t>(lower);
   }
   std::string normalized;
   bool space = false;

@@ -160,7 +160,7 @@ void TrainLaunch::go_back() {
   monitor = std::make_unique<Monitor>(config, directory, done);
   log::warn("resuming from step {}", done);
   fault["to_step"] = done;
-  monitor->event(done, EventKind::fault, std::move(fault));
+  monitor->event(done, EventKind::fault, fault);
 }
 
 /// Loads the newest state of the run: a snapshot in memory if it is later than all checkpoints. A

@@ -57,33 +57,33 @@ std::optional<double> MessageClock::posted(int message) {
     if (both) carry(message, bytes, std::max(one.sent, one.posted));
     return {};
   }
-  if (one.sent >= 0 && one.phase == Message::Phase::none) {
+  if (one.sent >= 0 && one.phase_ == Message::Phase::none) {
     carry(message, head, one.sent);
-    one.phase = Message::Phase::head;
+    one.phase_ = Message::Phase::head;
     one.eager = head == bytes;
     if (one.eager) return {};
-    one.head_end = std::exchange(one.end, -1);
+    one.head_end_ = std::exchange(one.end, -1);
   }
   if (!both || head == bytes) return {};
-  return std::max(one.head_end, one.posted);
+  return std::max(one.head_end_, one.posted);
 }
 
 std::optional<double> MessageClock::proceed(int message, double time) {
   using Phase = Message::Phase;
   Message& one = messages_[at(message)];
   const int sender = from(message), receiver = to(message);
-  switch (one.phase) {
+  switch (one.phase_) {
     case Phase::head:
-      one.phase = Phase::matched;
+      one.phase_ = Phase::matched;
       return look_(receiver, time);
     case Phase::matched: {
-      one.phase = Phase::answered;
+      one.phase_ = Phase::answered;
       const auto answer = links_.carry(receiver, sender, 0, time, one.cause());
       one.behind = answer.behind;
       return answer.end;
     }
     case Phase::answered:
-      one.phase = Phase::free;
+      one.phase_ = Phase::free;
       return look_(sender, time);
     default:
       carry(message, costs_.boundary_bytes - costs_.link(sender, receiver).eager_bytes, time);

@@ -35,8 +35,8 @@ struct Message {
  private:
   friend class MessageClock;
   enum class Phase { none, head, matched, answered, free };
-  Phase phase = Phase::none;
-  double head_end = 0;
+  Phase phase_ = Phase::none;
+  double head_end_ = 0;
 };
 
 class MessageClock {

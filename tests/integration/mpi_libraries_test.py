@@ -22,7 +22,7 @@ TINY = ["train", "data.text=text.txt", "model.layers=4", "model.width=32", "mode
 RUNS = {"grid": ["run.steps=12", "parallel.pp=2", "parallel.dp=2", "parallel.schedule=zb-h1", "checkpoint.every=5"],
         "elastic": ["run.steps=80", "parallel.pp=4", "parallel.schedule=gpipe", "freeze.policy=pipetransformer",
                     "elastic.policy=pipetransformer"]}
-SOAKED = ["run.steps=500", "parallel.pp=2", "checkpoint.every=20", "run.name=soaked"]
+SOAKED = ["run.steps=1000", "parallel.pp=2", "checkpoint.every=20", "run.name=soaked"]
 SHARED = "/dev/shm/*segment*", "/dev/shm/mpich*"
 
 

@@ -56,7 +56,9 @@ class Vit:
 
     def make_data(self, _):
         if not os.path.exists(os.path.join(self.letters, "glyphs.json")):
-            subprocess.run([sys.executable, os.path.join(HERE, "glyphs.py"), self.letters], check=True)
+            made = subprocess.run([sys.executable, os.path.join(HERE, "glyphs.py"), self.letters], check=False)
+            if made.returncode != 0:  # it has said why
+                sys.exit(made.returncode)
 
     def pretrain_keys(self):
         return [f'data.files=["{self.letters}/letters-images", "{self.letters}/letters-labels"]']

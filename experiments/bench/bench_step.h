@@ -24,8 +24,8 @@ struct BenchOptions {
 /// peak_bytes. With more than one rank, also single_tokens_per_s (rank 0 computes the whole batch
 /// while the other ranks are idle), scaling (speed-up over rank 0 alone / ranks), bound_ms (the
 /// schedule's makespan with the measured durations of F, I, W, B and STEP, without waits and
-/// transfers) and schedule_efficiency = bound_ms / step_ms. With CUDA graphs also issued_ms (a step
-/// whose kernels are issued one by one) and graph_speedup = issued_ms / step_ms. Ratios are medians
+/// transfers) and schedule_efficiency = bound_ms / step_ms. With CUDA graphs, also issued_ms (step
+/// time with kernels issued one by one) and graph_speedup = issued_ms / step_ms. Ratios are medians
 /// over rounds.
 nlohmann::ordered_json bench_step(const RunConfig& config, Communicator& world,
                                   const BenchOptions& options);

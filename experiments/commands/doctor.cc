@@ -62,7 +62,7 @@ std::vector<std::string> snapshots_left() {
     const bool there = snapshot_prefix(set.directory) == prefix;
     if (there && !marked(set.directory).empty()) continue;
     warnings.push_back(fmt::format(
-        "{:.1f} MiB of memory hold snapshots of a run in '{}', which {}; `rm {}.*` frees them",
+        "{:.1f} MiB of memory holds snapshots of a run in '{}', which {}; `rm {}.*` frees it",
         static_cast<double>(set.bytes) / (1 << 20), set.directory,
         there ? "is not active (`concertina run` resumes from them)" : "no longer exists", prefix));
   }

@@ -20,7 +20,7 @@ struct SupervisedOptions : CommandOptions {
 
 void add_supervised_options(CLI::App& app, SupervisedOptions& options);
 
-/// Returns the training to launch. Throws Error{bad_input} under mpirun or srun, if the words are
+/// Returns the run to launch. Throws Error{bad_input} under mpirun or srun, if the words are
 /// not a `train` command that can be resumed, or if the launcher is missing. `command`: "run".
 SupervisedTraining supervised_training(const SupervisedOptions& options,
                                        const std::string& command);

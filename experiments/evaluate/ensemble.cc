@@ -60,7 +60,7 @@ void Ensemble::add(const std::string& run, Trainer& trainer, const Dataset& data
       labels_ = labels_of(dataset, split, result.samples);
     }
     if (data != data_ || std::ssize(labels_) != result.samples || classes_ != names)
-      throw_input(fmt::format("this run has other {} than the first one",
+      throw_input(fmt::format("this run and the first have different {}",
                               classes_ == names ? "held-out data" : "classes"),
                   run, "runs that hold out the same data, or --files FILE");
     const std::size_t classes = classes_.size();

@@ -27,7 +27,7 @@ class PeftWeights {
  public:
   PeftWeights(const std::string& folder, const RunConfig& config);
   const std::string& path() const { return file_.path(); }
-  /// Writes one of our tensors; false if the folder lacks it.
+  /// Reads one of our tensors; false if the folder lacks it.
   bool read(const std::string& ours, std::span<float> out) const;
 
  private:

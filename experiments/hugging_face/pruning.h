@@ -25,7 +25,7 @@ class PrunedWeights {
   PrunedWeights(CheckpointReader& reader, const RunConfig& config, double share, bool global);
 
   void read(const std::string& tensor, std::span<float> out);
-  /// The matrices of hidden layers that were read so far.
+  /// The matrices of hidden layers read so far.
   const std::vector<ZeroCount>& counts() const { return counts_; }
 
  private:

@@ -24,7 +24,7 @@ class PublishedWeights {
 
   /// Input error: tensors that the folder contains twice, such as tied embeddings, differ.
   void check_copies() const;
-  /// Writes one of our tensors; false if it belongs to a head that the folder lacks.
+  /// Reads one of our tensors; false if it belongs to a head that the folder lacks.
   bool read(const std::string& ours, std::span<float> out) const;
   /// The files that contain the tensors.
   std::vector<std::string> files() const { return folder_.files(); }

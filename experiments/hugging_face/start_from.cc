@@ -186,7 +186,7 @@ void start_from_mean(Trainer& trainer, std::span<const std::string> commits,
     for (std::size_t i = 1; i < models.size(); ++i)
       if (models[i].missing() != models[0].missing() ||
           models[i].left_out() != models[0].left_out())
-        throw_input("this checkpoint has other tensors than the first one", commits[i],
+        throw_input("this checkpoint and the first have different tensors", commits[i],
                     "checkpoints of one task");
     read_weights(trainer.state(), commits[0], [&](const std::string& name, std::span<float> out) {
       return read_mean(models, name, out);

@@ -58,7 +58,7 @@ class StoredWeights {
   /// head that are missing or left over, and tensors of the wrong shape.
   StoredWeights(const std::string& commit, const RunConfig& config);
 
-  /// Writes a tensor of the model; false if it belongs to a head that the commit lacks.
+  /// Reads a tensor of the model; false if it belongs to a head that the commit lacks.
   bool read(const std::string& tensor, std::span<float> out);
   /// Tensors of the model that the commit lacks, and tensors of the commit that are not read.
   const std::vector<std::string>& missing() const { return missing_; }

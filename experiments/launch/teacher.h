@@ -18,7 +18,7 @@ class Teacher {
  public:
   /// Loads distill.teacher on this rank, which computes alone. `data` and `tokenizer` are the
   /// student's; `threads` are for this rank. Throws Error{bad_input} if the teacher cannot read the
-  /// data, has other classes or tokens, or differs between ranks. Collective over `world`.
+  /// data, has different classes or tokens, or differs between ranks. Collective over `world`.
   void start(const RunConfig& student, const Dataset& data, const Tokenizer& tokenizer, int threads,
              Communicator& world);
   /// Writes the logits for a sample of `data`, or zeros unless it is a training sample.

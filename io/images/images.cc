@@ -191,8 +191,7 @@ std::vector<Option> pixel_options() {
 std::vector<Option> augmentation_options() {
   return {
       {"crop", Whole{0},
-       "maximum shift of an image in pixels; the shift is random in each epoch and padded with "
-       "zeros",
+       "maximum shift of an image in pixels, random in each epoch; the margin is filled with zeros",
        0, 1024},
       {"flip", false, "whether to mirror images horizontally at random in each epoch"},
       {.name = "scale",

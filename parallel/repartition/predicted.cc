@@ -1,5 +1,5 @@
 // Selects the best assignment by prediction: the run changes to the assignment with which it would
-// end first, if the gain justifies the change. If future freezes are known, that is the first
+// end earliest, if the gain justifies the change. If future freezes are known, that is the first
 // assignment on the shortest path through the candidates after each freeze.
 #include <algorithm>
 #include <limits>

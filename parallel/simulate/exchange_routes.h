@@ -26,7 +26,7 @@ class ExchangeRoutes {
   int holders() const { return shape_.holders(); }
   const std::vector<std::vector<ExchangeStep>>& phases() const { return phases_; }
   /// Calls `see(phase, step, from, to, chunk, number)` for each message. `step` is an index in
-  /// phases(), `number` is the scheme's step number.
+  /// phases(); `number` is the scheme's step number.
   template <class See>
   void each(const See& see) const {
     for (int h = 0; h < holders(); ++h) {

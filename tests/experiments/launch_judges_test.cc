@@ -1,4 +1,4 @@
-// Judges of launches on recorded facts, one look every 0.2 s.
+// Launch judges on recorded facts, one look every 0.2 s.
 #include "experiments/supervise/launch_judges.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Short trainings of a small model on a text with repeated samples, with cached activations.
+// Short runs of a small model on a text with repeated samples, with cached activations.
 // Invariant: as in tests/integration/training.h.
 #pragma once
 

@@ -88,7 +88,7 @@ TEST_F(CudaTraining, CachedActivationsLeaveEveryBit) {
   }
 }
 
-/// Returns the losses of steps 1, 2, ... of a training on one rank.
+/// Returns the losses of steps 1, 2, ... of a run on one rank.
 std::vector<double> losses(const RunConfig& config, int steps, const MakeBackend& make_backend) {
   std::vector<double> result;
   run_threads(1, [&](Communicator& world) {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Documents that share samples, and sources mixed by weight: the same bits at every layout and after
+# Documents that share samples, and sources mixed by weight: the same bits with every layout and after
 # a resume; metrics of each source; errors.
 # usage: documents_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
 . "$(dirname -- "$0")/common.sh"

@@ -1,4 +1,4 @@
-// Training with dropout of activations and of attention's probabilities: the same bits at every
+// Training with dropout of activations and of attention's probabilities: the same bits with every
 // layout, schedule, number of threads and resume, in both precisions, also with frozen units.
 #include <gtest/gtest.h>
 

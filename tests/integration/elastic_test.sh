@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs that freeze layers during training, and spare ranks: the same decisions and the same bits at every
+# Runs that freeze layers during training, and spare ranks: the same decisions and the same bits with every
 # layout and after every stop; nothing hangs if a spare rank is stopped, killed or told to stop.
 # usage: elastic_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
 set -u

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every family and task trains to the same bits at every layout of 1, 2, 3 and 4 ranks, with frozen
+# Every family and task trains to the same bits with every layout of 1, 2, 3 and 4 ranks, with frozen
 # units, dropout and recomputed activations: families_test.sh PROGRAM MPIRUN OPTIONS...
 . "$(dirname -- "$0")/common.sh" "$@"
 

@@ -1,4 +1,4 @@
-// Training with a frozen prefix of units: the same bits at every schedule and layout, above the
+// Training with a frozen prefix of units: the same bits with every schedule and layout, above the
 // frontier the gradients of an unfrozen model, and nothing stored below it.
 #include <gtest/gtest.h>
 
@@ -155,7 +155,7 @@ TEST(FrozenTensors, NeedNamesThatThereAre) {
 
 /// In step 1, a frozen model is the whole one without some of its gradients; the table shared by
 /// embedding and head may keep the head's part. Only these are missing from the update and, without
-/// clipping, from the norm. AdamW's moment is (1 - beta) times the gradient then.
+/// clipping, from the norm. AdamW's moment is then (1 - beta) times the gradient.
 TEST(FrozenTraining, FirstStepIsThatOfTheWholeModelWithoutTheFrozenGradients) {
   RunConfig config = with_grid(small_config(), 1, 1, "1f1b");
   config.optimizer.clip = 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Adapters: lora_test.sh PROGRAM MPIRUN OPTIONS... The same bits at every layout and after a stop; only they train; exports and
+# Adapters: lora_test.sh PROGRAM MPIRUN OPTIONS... The same bits with every layout and after a stop; only they train; exports and
 # runs that start from one are the same model.
 . "$(dirname -- "$0")/common.sh" "$@"
 

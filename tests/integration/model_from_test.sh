@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs that start from another run: model_from_test.sh PROGRAM MPIRUN OPTIONS...
 # A masked model becomes a classifier: its body has the same weights, its head is new, and training
-# gives the same bits at every layout, whatever the path of the source.
+# gives the same bits with every layout, whatever the path of the source.
 . "$(dirname -- "$0")/common.sh" "$@"
 
 python3 - <<'EOF'

@@ -1,4 +1,4 @@
-// Training in bf16: the same bits at every layout, schedule, number of threads and resume; half the
+// Training in bf16: the same bits with every layout, schedule, number of threads and resume; half the
 // message sizes; the losses of fp32; and checkpoints that can be continued with either precision.
 #include <gtest/gtest.h>
 

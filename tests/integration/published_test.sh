@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Models stored by Hugging Face, used with the program: published_test.sh SOURCE PROGRAM MPIRUN OPTIONS...
 # Each tiny model of tests/golden/published becomes a run and is exported to the same bytes, at any layout; a
-# run that starts from one trains to the same bits at every layout, and transformers, if installed, reads its
+# run that starts from one trains to the same bits with every layout, and transformers, if installed, reads its
 # export.
 published=$(realpath -- "$1")/tests/golden/published
 shift

@@ -101,7 +101,7 @@ refused 'there are 8 checkpoints' checkpoint average runs/rules --last 9 --out r
 refused 'is given twice' checkpoint average runs/rules runs/rules --out runs/x
 refused 'the run already exists' checkpoint average runs/rules runs/plain --out runs/mean
 
-# A teacher: the same bits at every layout and after a stop; it is not needed afterwards.
+# A teacher: the same bits with every layout and after a stop; it is not needed afterwards.
 first=""
 taught=("${small[@]}" distill.teacher=runs/plain distill.weight=0.7 run.name=taught)
 for layout in '1 parallel.pp=1' '2 parallel.pp=2 parallel.schedule=zb-h1' '4 parallel.pp=2 parallel.dp=2'; do
@@ -179,5 +179,5 @@ refused 'an ensemble needs one run' eval runs/seed1 runs/seed2 --ensemble runs/s
 refused 'does not predict one class' eval runs/seed1 --ensemble runs/plain
 refused '--predictions has no effect' eval runs/seed1 --ensemble runs/seed2 --predictions x.csv
 run 1 train "${classes[@]}" data.validation=0.2 run.name=less run.steps=1
-refused 'other held-out data' eval runs/seed1 --ensemble runs/less
+refused 'different held-out data' eval runs/seed1 --ensemble runs/less
 echo "averages, L1 penalties, pruned models, distillation and ensembles: passed"

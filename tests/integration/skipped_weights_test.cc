@@ -1,4 +1,4 @@
-// Training in which units skip their weight gradients alternately: the same bits at every layout,
+// Training in which units skip their weight gradients alternately: the same bits with every layout,
 // skipped weights are unchanged, and nothing else is affected.
 #include <gtest/gtest.h>
 

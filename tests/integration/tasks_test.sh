@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Scores, several labels, and classes of words: the same bits at every layout and after a resume,
+# Scores, several labels, and classes of words: the same bits with every layout and after a resume,
 # metrics, predictions as rows, and the exported model in transformers.
 # usage: tasks_test.sh CONCERTINA MPIRUN [MPIRUN_ARGS...]
 . "$(dirname -- "$0")/common.sh"

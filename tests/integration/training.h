@@ -1,5 +1,5 @@
-// Short trainings of a small model assembled from its parts, on any communicator.
-// Invariant: the data of a training is a function of (config, step) only.
+// Short runs of a small model assembled from its parts, on any communicator.
+// Invariant: the data of a run is a function of (config, step) only.
 #pragma once
 
 #include <cstdint>

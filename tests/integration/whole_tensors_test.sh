@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Optimizers that update whole tensors train to the same bits at every layout, after a resume at
+# Optimizers that update whole tensors train to the same bits with every layout, after a resume at
 # another one, and when units freeze: whole_tensors_test.sh PROGRAM MPIRUN OPTIONS...
 . "$(dirname -- "$0")/common.sh" "$@"
 

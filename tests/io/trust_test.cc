@@ -50,7 +50,7 @@ std::string captured() {
   return testing::internal::GetCapturedStdout();
 }
 
-/// Returns the target of a link in place of a file.
+/// Returns the target of a link that replaces a file.
 std::string target() {
   return fmt::format("/dev/shm/trust-target-{}", ::getpid());
 }

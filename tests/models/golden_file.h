@@ -1,4 +1,4 @@
-// Reads the files of the scripts in tests/golden: numbers in a .json file, tensors in a .bin file.
+// Reads the output of the scripts in tests/golden: numbers in a .json file, tensors in a .bin file.
 #pragma once
 
 #include <gtest/gtest.h>

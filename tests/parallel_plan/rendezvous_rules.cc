@@ -1,4 +1,4 @@
-// What a plan must satisfy at any timing: all work once, and nothing is read before it exists.
+// What a plan must satisfy with any timing: all work once, and nothing is read before it exists.
 #include <algorithm>
 #include <map>
 #include <set>

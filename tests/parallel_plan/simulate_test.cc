@@ -214,15 +214,15 @@ TEST(Simulate, TheRestOfAMessageWaitsForBothToLook) {
   // Sent at 1, its first bytes arrive at 1.375; rank 0 checks after a quarter of its second F, at
   // 1.5, and sends the other 9.25 bytes in 4.625 s.
   EXPECT_DOUBLE_EQ(two.of(Kind::F, 1, 0).start, 6.125);
-  // The second one's first bytes follow them until 6.5; rank 1 checks after half of its F, at
+  // The second message's first bytes follow until 6.5; rank 1 checks after half of its F, at
   // 6.625; rank 0 waits, so it checks immediately.
   EXPECT_DOUBLE_EQ(two.of(Kind::F, 1, 1).start, 6.625 + 4.625);
 }
 
 TEST(Simulate, AnswersStandInLineBehindData) {
   TwoStages two({.bandwidth = 2, .eager_bytes = 0}, 2, "1f1b");
-  // The second activation is sent from 7 to 12, as it is received after F of 6 to 7. The gradient
-  // of 9 is answered at 9, but rank 1 notices after the activation: it is sent from 12 to 17.
+  // The second activation is sent from 7 to 12, as it is received after F from 6 to 7. The gradient
+  // from 9 is answered at 9, but rank 1 notices after the activation: it is sent from 12 to 17.
   EXPECT_DOUBLE_EQ(two.of(Kind::F, 1, 1).start, 12);
   EXPECT_DOUBLE_EQ(two.of(Kind::B, 0, 0).start, 17);
   EXPECT_DOUBLE_EQ(two.run().makespan, 17 + 5 + 2);

@@ -259,7 +259,7 @@ TEST(WeightsOnly, PlansWholeUnitsThatAllTrainNowAndThen) {
 }
 
 TEST(WeightsOnly, ReachesTheSharesOfTheProgram) {
-  // One stage of 12 units, 9 of which can skip: 4 of them by a half.
+  // One stage of 12 units, 9 of which can skip: with a share of 0.5, 4 do.
   const SkipPlan one = plan_of(skipping_job(12), {}, 0.5);
   ASSERT_EQ(one.groups.size(), 1U);
   EXPECT_EQ(one.groups[0].skipped, 4);

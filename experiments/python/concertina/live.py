@@ -1,6 +1,6 @@
 """concertina report --serve: a live page of a run, or of a study or folder with its runs. Reads only new log data.
 
-The server listens only on this machine, answers GET requests below an address with a random token, and never writes. Slow clients do not block
+The server listens only on this machine, answers GET requests under an address with a random token, and never writes. Slow clients do not block
 others: each has a thread and a few seconds for its request.
 """
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOW = "current report"
 MOST_NOTES, MOST_NOTE_TEXT, TAIL, CLIENT_SECONDS = 30, 240, 8 << 10, 10
 COLUMNS = ["state", "layout", "steps", "training loss", "held-out loss", "tokens/s", "time left"]  # of LiveRun.row()
 Answer = tuple[int, str, str]  # status, type and text
-Handler = typing.Callable[[str, dict[str, str]], Answer]  # receives the path below the token, and the query
+Handler = typing.Callable[[str, dict[str, str]], Answer]  # receives the path after the token, and the query
 _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY"}
 
 

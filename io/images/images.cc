@@ -118,10 +118,10 @@ class ImageDataset final : public FileDataset {
   double of_channel(const std::vector<double>& values, std::int64_t channel,
                     const char* key) const {
     if (values.size() != 1 && std::ssize(values) != shape().channels)
-      throw_input(
-          fmt::format("{} numbers for {}-channel images", values.size(), shape().channels), key,
-          shape().channels == 1 ? std::string("use one number")
-                                : fmt::format("use one number, or {}", shape().channels));
+      throw_input(fmt::format("{} numbers for {}-channel images", values.size(), shape().channels),
+                  key,
+                  shape().channels == 1 ? std::string("use one number")
+                                        : fmt::format("use one number, or {}", shape().channels));
     return values[values.size() == 1 ? 0 : static_cast<std::size_t>(channel)];
   }
 

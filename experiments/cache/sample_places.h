@@ -1,4 +1,4 @@
-// Tests whether a sample gives the same bits in every position in its microbatch. Kernels split the
+// Tests whether a sample gives the same bits at every position in its microbatch. Kernels split the
 // rows of a microbatch into tiles and may sum in a different order in a shorter tile or at another
 // position. This depends on processor, library and shape, so it is tested by running the kernels.
 #pragma once
